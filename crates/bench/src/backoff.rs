@@ -1,10 +1,10 @@
-//! How long a client waits before it tries again what met a conflict.
+//! The wait of a client before it retries a transaction after a conflict.
 //!
 //! Rules
-//! 1. After the first conflict of a transaction it does not wait: the other one is often gone. From the second one on
-//!    it waits, twice as long each time up to [`MAX`]: a store that refuses at once, instead of letting a client wait
-//!    for a lock, would else be kept busy by those that cannot continue.
-//! 2. A part of the wait is drawn, so that clients that met do not meet again. The same for every store.
+//! 1. After the first conflict of a transaction the client retries at once, because the other transaction has often
+//!    ended. After each later conflict it waits, twice as long each time, up to [`MAX`]. Otherwise the retries would
+//!    keep a store busy that refuses a conflicting transaction at once instead of letting it wait for a lock.
+//! 2. A part of the wait is random, so that two clients do not meet again. The rule is the same for every store.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ const FIRST: Duration = Duration::from_micros(20);
 /// The longest wait.
 const MAX: Duration = Duration::from_micros(640);
 
-/// The wait after this many conflicts in a row; `drawn`, from 0 to 1, says where in its upper half.
+/// The wait after this many consecutive conflicts: a value in its upper half, at the fraction `drawn` from 0 to 1.
 fn wait(conflicts: u64, drawn: f64) -> Duration {
     let Some(doublings) = conflicts.checked_sub(2) else { return Duration::ZERO };
     let whole = (FIRST * (1 << doublings.min(16))).min(MAX);
     whole.mul_f64(0.5 + drawn / 2.0)
 }
 
-/// Waits after this many conflicts in a row.
+/// Waits after this many consecutive conflicts.
 pub(crate) fn pause(conflicts: u64) {
     if conflicts > 1 {
         std::thread::sleep(wait(conflicts, fastrand::f64()));

@@ -1,8 +1,8 @@
-//! Clients run transactions while some work is measured: their rate, and the time of the longest transaction.
+//! Clients that run transactions during some work, to measure their rate and the time of the longest transaction.
 //!
 //! Rules
 //! 1. Clients run from before the work until it has ended. A phase of it counts the transactions that end in it.
-//! 2. A transaction that may be tried again is, and its time counts from its first attempt.
+//! 2. A transaction that fails with a retryable error is retried; its time begins with the first attempt.
 //! 3. The first error of a client ends the work, and so does a request to stop.
 
 use crate::error::{Error, Result};
@@ -11,14 +11,14 @@ use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// What the clients did during a phase.
+/// The rate and the longest transaction of the clients in a phase.
 #[derive(Clone, Copy, Debug)]
 pub struct Phase {
     /// Transactions in a second, of all clients.
     pub tps: f64,
     /// The longest transaction, in milliseconds.
     pub max_ms: f64,
-    /// How long the phase was, in seconds.
+    /// Length of the phase in seconds.
     pub seconds: f64,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Clients {
     failure: Mutex<Option<Error>>,
 }
 
-/// Does `work` while N clients run; each client runs the transactions that `client` makes of its number.
+/// Runs `work` while N clients run. `client` creates the transactions of a client from its number.
 ///
 /// # Errors
 /// Those of the work, of the clients (rule 3).
@@ -78,7 +78,7 @@ impl Clients {
         Ok(())
     }
 
-    /// Runs `phase` and says what the clients did meanwhile.
+    /// Runs `phase`; returns the rate and the longest transaction of the clients.
     ///
     /// # Errors
     /// Those of `phase`.

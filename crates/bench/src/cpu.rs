@@ -20,24 +20,24 @@ pub struct CpuTimes {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Machine {
     busy: u64,
-    /// Of that, what the hypervisor gave to other machines.
+    /// Of that, the time that the hypervisor withheld (`steal`).
     withheld: u64,
     all: u64,
 }
 
-/// What was used between two points in time.
+/// Processor use between two points in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CpuUse {
-    /// How busy all processors were, by whatever ran, in percent.
+    /// Utilization of all processors by all programs, in percent.
     pub machine_pct: Option<f64>,
-    /// How much of all processors' time the hypervisor withheld while it was wanted (`steal`), in percent.
+    /// Share of all processors' time that the hypervisor withheld while programs were runnable (`steal`), in percent.
     pub withheld_pct: Option<f64>,
     /// Seconds of processor time of the process.
     pub process_s: Option<f64>,
 }
 
 impl CpuTimes {
-    /// Up to now: of the machine and of the process `pid`.
+    /// The processor times until now, of the machine and of the process `pid`.
     pub fn now(pid: u32) -> CpuTimes {
         let read = |path: &str| std::fs::read_to_string(Path::new(path)).unwrap_or_default();
         CpuTimes {
@@ -46,7 +46,7 @@ impl CpuTimes {
         }
     }
 
-    /// What was used since `earlier`.
+    /// The processor use since `earlier`.
     pub fn since(&self, earlier: &CpuTimes) -> CpuUse {
         let process = self.process_ticks.zip(earlier.process_ticks);
         let machine = self.machine.zip(earlier.machine);

@@ -1,8 +1,8 @@
-//! Where, when and with which program something was measured: what every result carries.
+//! The environment of a measurement, stored in every result: date, host, file system and build.
 //!
 //! Rules
-//! 1. One function makes it, so every result has the same names.
-//! 2. What the system does not say is `unknown`; nothing is guessed.
+//! 1. One function determines it, so every result has the same names.
+//! 2. A value that the system does not report is `unknown`.
 //! 3. The date is UTC. A build is the version, and the checksum of the program's file.
 
 use highwater::DateTime;
@@ -59,7 +59,7 @@ fn kernel() -> String {
     format!("{name} {} {}", release.unwrap_or(UNKNOWN.into()), std::env::consts::ARCH)
 }
 
-/// The model that `/proc/cpuinfo` names; processors that have no name there are known by their architecture.
+/// The model that `/proc/cpuinfo` names; for a processor without a name, its architecture.
 fn processor(cpuinfo: &str) -> String {
     let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.trim_start().strip_prefix(':'));
     model.map_or_else(|| std::env::consts::ARCH.to_string(), |model| model.trim().to_string())
@@ -72,7 +72,7 @@ fn file_system_of(dir: &Path) -> String {
     real.and_then(|path| file_system(&read("/proc/self/mountinfo"), &path)).unwrap_or(UNKNOWN.into())
 }
 
-/// The kind of file system that is mounted at a path or nearest above it: of several at the same place the last one.
+/// The kind of file system that is mounted at a path or nearest above it: of several at the same path the last one.
 fn file_system(mountinfo: &str, path: &Path) -> Option<String> {
     let mounts = mountinfo.lines().filter_map(|line| {
         let (before, after) = line.split_once(" - ")?;

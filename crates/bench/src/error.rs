@@ -5,7 +5,7 @@ use std::path::PathBuf;
 /// Result of a workload operation.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What can go wrong while a workload runs.
+/// An error of a workload or a measurement.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -21,12 +21,12 @@ pub enum Error {
     /// A database server does not start, does not stop or refuses a statement.
     #[error("{0}")]
     Server(String),
-    /// A file of ours (report, result, acknowledgements) cannot be read or written.
+    /// A file of the bench (report, result, acknowledgements) cannot be read or written.
     #[error("{path}: {source}")]
     File {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// The operating system's answer.
+        /// The operating system's error.
         source: std::io::Error,
     },
     /// The user asked to stop.
@@ -38,16 +38,15 @@ pub enum Error {
     /// A step of longer work failed.
     #[error("{what}: {source}")]
     During {
-        /// Which step.
+        /// The step.
         what: String,
-        /// Why.
+        /// The error.
         source: Box<Error>,
     },
 }
 
 impl Error {
-    /// Whether the transaction may simply be tried again: deadlock, a lock wait that timed out or was refused, write
-    /// conflict.
+    /// Whether the transaction can be retried: deadlock, a lock wait that timed out or was refused, write conflict.
     pub fn is_retryable(&self) -> bool {
         matches!(self, Error::Engine(error) if error.is_retryable())
     }

@@ -1,9 +1,9 @@
-//! A request to stop, for the whole process: Ctrl-C or SIGTERM while the laboratory works.
+//! A request to stop the whole process, by Ctrl-C or SIGTERM.
 //!
 //! Rules
-//! 1. Work that takes longer than a second calls [`check`] in between; the error is then returned as any other, and
-//!    everything that was set up is undone by its owner.
-//! 2. A request is never taken back.
+//! 1. Work that takes longer than a second calls [`check`] repeatedly, and returns its error like any other error; each
+//!    owner undoes its set-up.
+//! 2. A request is never withdrawn.
 
 use crate::error::{Error, Result};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,12 +15,12 @@ pub fn request() {
     REQUESTED.store(true, Ordering::Relaxed);
 }
 
-/// Whether to stop.
+/// Whether a stop was requested.
 pub fn is_requested() -> bool {
     REQUESTED.load(Ordering::Relaxed)
 }
 
-/// An error when to stop.
+/// Returns an error if a stop was requested.
 ///
 /// # Errors
 /// [`Error::Interrupted`].

@@ -2,10 +2,9 @@
 //!
 //! Rules
 //! 1. A workload is written once, against [`store::Store`]; each store implements it.
-//! 2. [`run`](run::run) measures; [`result`] is what it leaves; [`report`] draws it. Workloads measure nothing
-//!    themselves.
-//! 3. Nothing here prints to standard output; callers hand in where lines go.
-//! 4. Nothing here knows of experiments, or how a server is set up and started.
+//! 2. [`run`](run::run) measures; [`result`] is its result; [`report`] draws it. Workloads measure nothing themselves.
+//! 3. Nothing here prints to standard output; callers pass the receiver of the lines.
+//! 4. The bench does not know experiments, nor the set-up and start of servers.
 
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
 compile_error!(

@@ -4,9 +4,9 @@
 //! 1. The table is sysbench's, loaded without a secondary index. The clients run `write_only` over all of its rows,
 //!    drawn uniformly: a transaction updates the column of the index in one row and another column in a second one,
 //!    deletes a third and inserts it again.
-//! 2. Clients run before the build, during it, after it, and during a rebuild if one is asked for.
-//! 3. When they have ended the index must have an entry for each row that was loaded, and a check must be sound: it
-//!    compares entries with rows.
+//! 2. Clients run before the build, during it, after it, and during a rebuild if one is requested.
+//! 3. After that the index must have an entry for each loaded row, and a check, which compares entries with rows, must
+//!    find nothing.
 //! 4. The index is dropped at the end. So the database can be measured again without another load.
 
 use crate::concurrent_clients::{Clients, Phase, with_clients};
@@ -20,7 +20,7 @@ use std::time::Instant;
 const TABLE: &str = "sbtest1";
 const INDEX: &str = "k";
 
-/// What to measure.
+/// The parameters of the measurement.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Rows of the table.
@@ -29,7 +29,7 @@ pub struct Config {
     pub threads: usize,
     /// Seconds of the clients' run before the build, and after it.
     pub seconds: f64,
-    /// Whether the index is built again, too.
+    /// Whether a rebuild is measured too.
     pub rebuild: bool,
     /// Seed of the random numbers.
     pub seed: u64,
@@ -38,9 +38,9 @@ pub struct Config {
 /// One build.
 #[derive(Clone, Copy, Debug)]
 pub struct Build {
-    /// What the clients did meanwhile; its seconds are those of the build.
+    /// The clients during the build; its seconds are the time of the build.
     pub clients: Phase,
-    /// Changes of entries that the clients noted for it.
+    /// Changes of entries that the clients logged for it.
     pub noted_changes: u64,
     /// Bytes that it wrote to its temporary files.
     pub sorted_bytes: u64,
@@ -74,8 +74,8 @@ fn workload(config: &Config) -> Sysbench {
     })
 }
 
-/// Loads the table unless it is there, builds the index, compares it with the rows, drops it. `tell` gets a line for
-/// each phase that begins.
+/// Loads the table unless it exists, builds the index, compares it with the rows, drops it. `tell` gets a line for each
+/// phase that begins.
 ///
 /// # Errors
 /// The engine's; [`Error::Usage`] if the database has another load; [`Error::Data`] if the index differs from the rows;
@@ -103,7 +103,7 @@ pub fn measure(
     Ok(measured)
 }
 
-/// Rule 4; also the index of an interrupted measurement.
+/// Drops the index (rule 4), also one left by an interrupted measurement.
 fn drop_index(db: &Database, table: &Table) -> Result<()> {
     if table.definition().indexes.iter().any(|index| index.name == INDEX) {
         db.drop_index(table, INDEX)?;
@@ -112,7 +112,7 @@ fn drop_index(db: &Database, table: &Table) -> Result<()> {
     Ok(())
 }
 
-/// Rule 3.
+/// Compares the index with the rows (rule 3).
 fn compare(db: &Database, table: &Table, rows: u64) -> Result<()> {
     let mut read = db.snapshot()?;
     let found = [read.scan(table).count()?, read.scan(table).index(INDEX).count()?];

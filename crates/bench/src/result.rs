@@ -3,7 +3,7 @@
 //! Rules
 //! 1. Field names stay the same across releases and carry their unit.
 //! 2. Counts are of the measured part of the run (after the warm-up) unless the name says otherwise.
-//! 3. `intervals` is the series the report draws.
+//! 3. The report draws the series `intervals`.
 
 use crate::counter;
 use crate::error::{Error, Result};
@@ -18,7 +18,7 @@ use std::path::Path;
 pub struct Condition {
     /// Its number in the specification.
     pub condition: String,
-    /// What it says.
+    /// Its text.
     pub text: String,
     /// Whether it holds.
     pub holds: bool,
@@ -73,7 +73,7 @@ pub struct Pages {
     pub flushed_shutdown: Option<u64>,
 }
 
-/// Why pages are flushed from the flush list.
+/// The reasons of flushes from the flush list.
 const FLUSH_LIST: [&str; 5] = [
     counter!(pages_flushed_dirty_pct),
     counter!(pages_flushed_checkpoint_age),
@@ -118,7 +118,7 @@ impl Queries {
     }
 }
 
-/// What one kind of transaction did.
+/// The results of one kind of transaction.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
 pub struct KindResult {
     /// Committed, and rolled back because the workload demanded it.
@@ -129,7 +129,7 @@ pub struct KindResult {
     pub latency_us: LatencyUs,
 }
 
-/// One interval of the run. What the store does not count is absent.
+/// One interval of the run. A value that the store does not count is absent.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
 pub struct Interval {
     /// End of the interval, seconds since the measured part began.
@@ -159,11 +159,11 @@ pub struct Interval {
     /// Syncs of the redo log in the interval.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub log_syncs: Option<u64>,
-    /// Microseconds spent in them.
+    /// Microseconds in these syncs.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub log_sync_us: Option<u64>,
-    /// How much of all processors' time the hypervisor withheld in the interval, in percent; absent where the kernel
-    /// does not say.
+    /// Share of all processors' time that the hypervisor withheld in the interval, in percent; absent if the kernel
+    /// does not report it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cpu_withheld_pct: Option<f64>,
     /// Pages read and flushed in the interval.
@@ -172,12 +172,12 @@ pub struct Interval {
     pub bytes_written: BTreeMap<String, u64>,
 }
 
-/// Everything about a run.
+/// The result of a run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
 pub struct RunResult {
     /// Name of the workload.
     pub workload: String,
-    /// Every option of the workload, the driver and the store, and what was durable.
+    /// The options of the workload, the driver and the store, and the durability of commits.
     pub config: BTreeMap<String, String>,
     /// Seconds measured.
     pub elapsed_s: f64,
@@ -188,7 +188,7 @@ pub struct RunResult {
     /// Committed new orders per minute (TPC-C only).
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub new_orders_per_min: Option<f64>,
-    /// Transactions that failed and could be tried again (deadlock, lock wait timeout, write conflict).
+    /// Transactions that failed with a retryable error (deadlock, lock wait timeout, write conflict).
     pub errors: u64,
     /// Transactions rolled back because the workload demanded it.
     pub rolled_back: u64,
@@ -211,7 +211,7 @@ pub struct RunResult {
     pub bytes_written: BTreeMap<String, u64>,
     /// Growth during the run of every counter that the store has (gauges: value at the end).
     pub counters: BTreeMap<String, u64>,
-    /// What the emulated device did; absent where there is none.
+    /// The use of the emulated device; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub device: Option<DeviceUsage>,
     /// Consistency conditions (TPC-C only).
@@ -246,7 +246,7 @@ impl RunResult {
 }
 
 impl Interval {
-    /// The store's part of an interval: what `growth` counted in it.
+    /// The store's part of an interval, from the growth of its counters.
     pub fn counted(growth: &StoreStats) -> Interval {
         Interval {
             pool_pages_free: growth.get(counter!(pool_pages_free)),

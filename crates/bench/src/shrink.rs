@@ -2,11 +2,11 @@
 //!
 //! Rules
 //! 1. The rows that are deleted are spread evenly over the table: no page becomes empty by itself, leaves must be
-//!    merged. Which rows they are depends on the id alone.
-//! 2. Clients run from before the deletion until the space has come back. Each transaction updates one row that stays.
+//!    merged. The id alone determines whether a row is deleted.
+//! 2. Clients run from before the deletion until the space is returned. Each transaction updates one row that stays.
 //! 3. Space counts as returned when purge has nothing left and the folder's allocated bytes have not fallen for
 //!    `STEADY_FOR`; `MAX_WAIT` ends the wait in any case.
-//! 4. The rows that must be left are counted at the end, and a check must be sound.
+//! 4. The remaining rows are counted at the end, and a check must find nothing.
 
 use crate::concurrent_clients::{Clients, Phase, with_clients};
 use crate::error::{Error, Result};
@@ -26,14 +26,14 @@ use std::time::{Duration, Instant};
 /// Rule 3.
 const STEADY_FOR: Duration = Duration::from_secs(3);
 const MAX_WAIT: Duration = Duration::from_secs(300);
-/// Rule 3: clients always have some transactions that purge has not reached.
+/// Rule 3: history list length that counts as purged, because running clients always leave some transactions to purge.
 const MAX_HISTORY: u64 = 2000;
 /// Rows of a deleting transaction.
 const ROWS_A_DELETION: u64 = 100;
 /// Position of the column that clients update.
 const DUTY: usize = 3;
 
-/// What to measure.
+/// The parameters of the measurement.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Bytes of column values to load.
@@ -52,12 +52,12 @@ pub struct Config {
     pub seed: u64,
 }
 
-/// What the database takes at a moment.
+/// The size of the database at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Footprint {
     /// Bytes that the file system has allocated for the data file.
     pub data_bytes: u64,
-    /// And for all files of the database.
+    /// The same for all files of the database.
     pub allocated_bytes: u64,
     /// Bytes of a full backup.
     pub backup_bytes: u64,
@@ -74,7 +74,7 @@ pub struct Shrunk {
     pub deleted: Footprint,
     /// After [`Database::compact`].
     pub compacted: Footprint,
-    /// Pages that it could not move, and that the file cannot end before: undo of clients.
+    /// Pages that the compaction could not move, such as undo of clients; the file cannot end before them.
     pub fixed_pages: u64,
     /// Clients without the deletion.
     pub alone: Phase,
@@ -160,7 +160,7 @@ fn footprint(db: &Database, config: &Config) -> Result<Footprint> {
     Ok(Footprint { data_bytes, allocated_bytes: space_bytes(&config.dir), backup_bytes: backup.bytes() })
 }
 
-/// What a client updates.
+/// The transactions of a client.
 struct Updates<'a> {
     table: &'a Table,
     percent: u64,

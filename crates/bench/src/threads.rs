@@ -1,25 +1,25 @@
-//! Threads for many clients, or an error that says how many were possible.
+//! Threads for many clients, or an error with the number of possible threads.
 //!
 //! Rules
-//! 1. A thread that cannot be started is an error that says how many can, never a panic or an abort.
+//! 1. A thread that cannot be started is an error with the number of threads that can, never a panic or an abort.
 //! 2. Clients need little stack ([`STACK_BYTES`]): thousands of them fit an address space that is limited.
-//! 3. What is left of the address space when the last thread starts must be enough for what all of them allocate and
-//!    for what the standard library sets up inside each new thread, where a failure ends the process: that much is
-//!    asked for, and released, before each start.
+//! 3. When the last thread starts, the free address space must suffice for the allocations of all threads and for those
+//!    of the standard library in each new thread, where a failure ends the process. So before each start this much
+//!    memory is allocated and released again.
 
 use crate::error::{Error, Result};
 use std::thread::{Builder, Scope};
 
 /// Stack of a client's thread.
 pub(crate) const STACK_BYTES: usize = 512 << 10;
-/// Room that must be left for the process, and for each client.
+/// Address space that must be free for the process, and for each client.
 const ROOM_BYTES: usize = 64 << 20;
 const CLIENT_ROOM_BYTES: usize = 64 << 10;
 
 /// Starts thread `n` (from 0) of `of` in `scope`.
 ///
 /// # Errors
-/// [`Error::Usage`] says how many threads there are room for.
+/// [`Error::Usage`] has the number of possible threads.
 pub(crate) fn spawn<'scope, 'env>(
     scope: &'scope Scope<'scope, 'env>,
     n: usize,

@@ -16,7 +16,7 @@ pub struct highwater_changes {
 
 opaque!(highwater_changes, Mutex<OpenStream>, b"hwchange");
 
-/// What the handle of a stream holds.
+/// The contents of a stream's handle.
 pub(crate) struct OpenStream {
     stream: ChangeStream,
     /// Memory to which the last returned change points.

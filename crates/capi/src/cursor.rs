@@ -1,8 +1,9 @@
 //! Cursors: the rows of a scan, one after another.
 //!
 //! Rules
-//! 1. A cursor shares its transaction, and is of use until that ends. Freeing either does not touch the other.
-//! 2. The values of a row are those of the cursor until its next call: nothing is copied.
+//! 1. A cursor shares its transaction, and is usable until the transaction ends. Freeing one of the two handles does
+//!    not affect the other.
+//! 2. The values of a row are in the cursor's memory and valid until its next call: nothing is copied.
 
 use crate::failure::{Failure, Result, done, found, guarded, highwater_code, highwater_error};
 use crate::handle::{self, Out, chosen, new, opaque};
@@ -21,14 +22,14 @@ pub struct highwater_cursor {
 
 opaque!(highwater_cursor, Mutex<OpenCursor>, b"hwcursor");
 
-/// What a cursor handle holds.
+/// The contents of a cursor handle.
 pub(crate) struct OpenCursor {
     cursor: Cursor,
     txn: Arc<Transaction>,
     is_reverse: bool,
     /// It is before the first row of the scan; in a backward scan the first row is the last one in key order.
     is_at_begin: bool,
-    /// How many rows it may still deliver.
+    /// Number of rows that it may still deliver.
     left: u64,
     values: ValuesOut,
 }
@@ -84,7 +85,7 @@ impl OpenCursor {
     }
 }
 
-/// Where the values of a row go.
+/// The outputs for the values of a row.
 struct RowOut {
     values: Out<*const highwater_value>,
     count: Option<Out<usize>>,

@@ -1,9 +1,9 @@
 //! Codes and errors.
 //!
 //! Rules
-//! 1. A function returns a code. A failed call returns a `highwater_error`, which belongs to the caller: no state of a
-//!    thread or a handle, which another call would overwrite, and which programs that move between threads would look
-//!    for in the wrong one.
+//! 1. A function returns a code. A failed call also returns a `highwater_error`, which the caller owns. It is not
+//!    stored in a thread or a handle, where another call would overwrite it and a program that changes threads would
+//!    not find it.
 //! 2. `HIGHWATER_NOT_FOUND` is an answer, not a failure: there is no error then.
 
 use crate::handle::{self, Out, c_string, opaque};
@@ -86,7 +86,7 @@ pub struct highwater_error {
 
 opaque!(highwater_error, Described, b"hw_error");
 
-/// What an error says.
+/// The contents of an error.
 pub(crate) struct Described {
     code: highwater_code,
     message: CString,
@@ -95,7 +95,7 @@ pub(crate) struct Described {
     is_retryable: bool,
 }
 
-/// How a call can fail.
+/// The failure of a call.
 pub(crate) enum Failure {
     /// The engine refused it.
     Engine(Error),

@@ -2,9 +2,9 @@
 //!
 //! Rules
 //! 1. A handle is allocated and freed here. It begins with the tag of its type: a pointer to anything else, also to a
-//!    handle of another type, is refused. A freed handle is refused only as long as its memory is not used again.
+//!    handle of another type, is refused. A freed handle is refused only until its memory is reused.
 //! 2. A parameter that is null where it may not be is refused by its name.
-//! 3. Places for results are written by [`Out::put`], once the call has succeeded.
+//! 3. [`Out::put`] writes a result to the caller's pointer after the call has succeeded.
 
 use crate::failure::{Failure, Result};
 use std::ffi::{CStr, CString, c_char};
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A type that C knows by pointers alone.
 pub(crate) trait Opaque {
-    /// What a handle of it holds.
+    /// The contents of its handles.
     type Inner: Send + Sync;
     /// Tells it apart from the others.
     const TAG: u64;
@@ -68,10 +68,10 @@ fn wrong<O: Opaque>(found: u64) -> Failure {
     }
 }
 
-/// What a handle holds.
+/// The contents of a handle.
 ///
 /// # Errors
-/// It is null, or none of this type.
+/// The pointer is null, or not a handle of this type.
 pub(crate) fn get<'a, O: Opaque>(pointer: *const O) -> Result<&'a O::Inner> {
     match tag(pointer)?.load(Ordering::Acquire) {
         // SAFETY: the tag says that it was made by `new` of this type; the header's rule: it is not freed meanwhile.
@@ -218,7 +218,7 @@ pub(crate) fn path<'a>(pointer: *const c_char, name: &str) -> Result<&'a Path> {
     text(pointer, name).map(Path::new)
 }
 
-/// What a number of an enumeration stands for.
+/// The value of a number of an enumeration.
 ///
 /// # Errors
 /// It has another type.

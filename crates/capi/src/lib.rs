@@ -1,17 +1,17 @@
 //! The C API: the engine's typed API as functions of C, declared by `include/highwater.h`.
 //!
 //! Rules
-//! 1. What C sees has the name that C sees: functions, structures and constants are called `highwater_...` here too,
-//!    and the header is made of them (`tests/header.rs`).
-//! 2. Every function that can fail is `guarded` (`failure.rs`): its error becomes a code and an object of the
-//!    caller, and so does a panic.
-//! 3. Pointers of C become references in `handle.rs` and `value.rs` and nowhere else. What can be seen to be wrong is
-//!    refused; that the rest lives, and is not changed meanwhile, is the header's rule for its caller.
-//! 4. A handle keeps alive what it needs: none dangles because another one was freed. After the database was closed its
-//!    calls fail.
-//! 5. A mutex protects what one thread at a time may use; it is tried, and not waited for: a second thread gets an
-//!    error.
-//! 6. This is not a library for Rust, which has the engine itself: only what the header declares is `pub`.
+//! 1. Functions, structures and constants have the same names here as in C, `highwater_...`; the header is generated
+//!    from them (`tests/header.rs`).
+//! 2. Every function that can fail is `guarded` (`failure.rs`): an error, and also a panic, becomes a code and an
+//!    object that the caller owns.
+//! 3. Pointers of C become references in `handle.rs` and `value.rs` and nowhere else. Detectably wrong pointers are
+//!    refused; the header requires of the caller that all others stay valid and unchanged during the call.
+//! 4. A handle keeps the objects that it needs alive, so freeing another handle never makes it dangle. After a close of
+//!    the database its calls fail.
+//! 5. A mutex protects objects that only one thread at a time may use. A call tries the mutex and does not wait: a
+//!    second thread gets an error.
+//! 6. This is not a library for Rust programs, which use the engine itself: only items of the header are `pub`.
 
 #![allow(non_camel_case_types, reason = "rule 1")]
 

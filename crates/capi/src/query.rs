@@ -1,4 +1,4 @@
-//! Reading rows by keys; what a scan goes through.
+//! Reads of rows by keys; the parameters of scans.
 
 use crate::failure::{Failure, Result, done, found, guarded, highwater_code, highwater_error};
 use crate::handle::{self, Out, new, opaque, optional_text, slice, structure};
@@ -15,7 +15,7 @@ pub struct highwater_row {
 
 opaque!(highwater_row, ReadRow, b"hw___row");
 
-/// What a row handle holds.
+/// The contents of a row handle.
 pub(crate) struct ReadRow {
     values: ValuesOut,
     _row: Row,

@@ -10,7 +10,7 @@ use crate::transaction::highwater_txn;
 use crate::value::{highwater_value, values};
 use highwater::{Inserted, Table, Upserted, ValueRef};
 
-/// What is put where an auto-increment number goes, if the row has got none.
+/// Value of `number` for a row whose insertion assigned no auto-increment number.
 const NO_NUMBER: u64 = 0;
 
 fn put_number(number: Option<Out<u64>>, inserted: Inserted) {
@@ -19,8 +19,8 @@ fn put_number(number: Option<Out<u64>>, inserted: Inserted) {
     }
 }
 
-/// Inserts a row. `number`, if not null, gets the number of the auto-increment column if that was NULL in the values,
-/// else 0.
+/// Inserts a row. If `number` is not null, it gets the number that the auto-increment column was assigned because its
+/// value was NULL, else 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn highwater_insert(
     txn: *mut highwater_txn,
@@ -38,8 +38,8 @@ pub extern "C" fn highwater_insert(
     })
 }
 
-/// Inserts `row_count` rows of `column_count` values each, one row after another. All of them or, if the call fails,
-/// none. Rows in the order of their keys cost least.
+/// Inserts `row_count` rows of `column_count` values each, one row after another. A call that fails inserts none of
+/// them. Rows in the order of their keys are inserted fastest.
 #[unsafe(no_mangle)]
 pub extern "C" fn highwater_insert_many(
     txn: *mut highwater_txn,

@@ -1,7 +1,7 @@
 //! Open tables.
 //!
-//! Rule: a table handle has its names and types as they were when it was made; once the table is another one, calls
-//! with the handle are refused.
+//! Rule: a table handle has the names and types of the table's definition when the handle was opened. After a change of
+//! the table calls with the handle are refused.
 
 use crate::failure::{Result, done, highwater_code, highwater_error};
 use crate::handle::{self, Out, c_string, opaque, text};
@@ -16,7 +16,7 @@ pub struct highwater_table {
 
 opaque!(highwater_table, Opened, b"hw_table");
 
-/// What a table handle holds.
+/// The contents of a table handle.
 pub(crate) struct Opened {
     pub(crate) table: Table,
     name: CString,

@@ -1,9 +1,9 @@
 //! Transactions and snapshots.
 //!
 //! Rules
-//! 1. A transaction ends by a commit or a rollback; its handle is freed afterwards in any case, which rolls back one
-//!    that has not ended.
-//! 2. Its cursors share it: each finds out in its next call that it has ended.
+//! 1. A transaction ends by a commit or a rollback; its handle must be freed afterwards in any case. Freeing rolls back
+//!    a transaction that has not ended.
+//! 2. Its cursors share it: after its end their next call fails.
 
 use crate::database::highwater_db;
 use crate::failure::{Failure, Result, done, highwater_code, highwater_error};
@@ -95,7 +95,7 @@ use highwater_isolation::*;
 use highwater_lock::*;
 use highwater_wait::*;
 
-/// What the handles of a transaction and of its cursors share.
+/// The state that the handles of a transaction and of its cursors share.
 pub(crate) struct Transaction {
     open: Mutex<Option<Open>>,
     interrupt: InterruptHandle,

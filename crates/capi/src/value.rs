@@ -1,7 +1,7 @@
 //! Values of columns as plain data.
 //!
-//! Rule: a value that goes in is checked: its kind is a kind, its text UTF-8. A value that comes out points into the
-//! row or the cursor that it came from.
+//! Rule: a passed value is checked: its kind exists, its text is UTF-8. A returned value points into the row or the
+//! cursor.
 
 use crate::failure::{Failure, Result, done, highwater_code, highwater_error};
 use crate::handle::{Out, slice, text};

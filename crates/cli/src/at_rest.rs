@@ -1,11 +1,11 @@
 //! The files of a database that no process has open for writing: for commands that read them without opening it.
 //!
 //! Rules
-//! 1. The folders are locked while the files are read. Those of an open database change meanwhile, and its newest
-//!    changes are only in its redo log and its memory: what is read there looks damaged, or lacks commits.
+//! 1. The folders are locked while the files are read, because the files of an open database look damaged or lack
+//!    commits: they change during the read, and the newest changes are only in the redo log and in memory.
 //! 2. Files of an encrypted database are read through its keys.
-//! 3. Only an error that says that the contents of the files are wrong counts as damage. All others (in use, no
-//!    permission, no memory) say nothing about the database.
+//! 3. Only an error that says that the contents of the files are wrong counts as damage. Other errors (in use, no
+//!    permission, no memory) are not damage.
 
 use crate::failure::Failure;
 use highwater::{EncryptionKey, Error};

@@ -1,11 +1,11 @@
 //! `highwater backup` and `highwater restore`.
 //!
 //! Rules
-//! 1. A database that was closed is only read. One that was not is opened and so recovered first, as any opening does:
-//!    the LSNs of a recovery in memory would not be those of the files.
+//! 1. A cleanly closed database is only read. Any other database is first opened, and so recovered, because the LSNs of
+//!    a recovery in memory would differ from those of the files.
 //! 2. A database that another process has open is refused: its own process takes the backup (`Database::backup`).
-//! 3. What a killed backup or restore leaves is refused by the next one: a backup has no manifest, a restored database
-//!    is in a folder `restoring`; the next restore into the same target begins again.
+//! 3. The remains of a killed backup or restore are not used: the backup lacks a manifest, the restored database is in
+//!    a folder `restoring`. The next restore into the same target begins again.
 
 use crate::engine_options::{EngineOptions, size};
 use crate::failure::Failure;
@@ -99,7 +99,7 @@ pub(crate) fn backup(args: &BackupArgs) -> Result<(), Failure> {
     if manifest.damaged_pages.is_empty() { Ok(()) } else { Err(Failure::NotFine) }
 }
 
-/// What was taken, in a line.
+/// The backup in one line.
 pub(crate) fn describe(manifest: &BackupManifest, elapsed_s: f64) -> String {
     let kind = if manifest.is_full() { "full" } else { "incremental" };
     let (pages, end, mib) = (manifest.pages_copied, manifest.end_lsn, manifest.bytes() as f64 / 1048576.0);

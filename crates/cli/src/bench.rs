@@ -1,15 +1,15 @@
 //! `highwater bench WORKLOAD`: load (or find loaded), run, measure, check, report.
 //!
 //! Rules
-//! 1. The folder stays. When it holds the data that the options ask for, they are used as they are; other data are
-//!    refused, unless `--fresh`, which removes a benchmark's database (and nothing else) first.
-//! 2. The configuration in the result has every option of the workload, the driver and the engine as it was in force,
-//!    and says what was durable ([`crate::bench_setting`]). An option fixed when the database was created is refused
-//!    when it is otherwise.
+//! 1. The folder stays. If it has the data that the options require, they are reused; other data are refused. `--fresh`
+//!    first removes a benchmark's database (and nothing else).
+//! 2. The configuration in the result has the effective value of every option of the workload, the driver and the
+//!    engine, and the durability of commits ([`crate::bench_setting`]). A value that differs from an option fixed at
+//!    the creation is refused.
 //! 3. With `--device` the database is on an emulated disk in this process ([`crate::device::target`]) and is removed
 //!    afterwards.
-//! 4. SIGINT and SIGTERM end the measurement under way: its summary is written and the database closed; the consistency
-//!    conditions are not checked, or no further. Before the measurement they end the command as an error, the database
+//! 4. SIGINT and SIGTERM end the measurement: its summary is written and the database closed; the check of the
+//!    consistency conditions is skipped or ends. Before the measurement they end the command as an error, the database
 //!    closed. A second signal ends the process at once.
 //! 5. A violated consistency condition is exit status 1.
 

@@ -1,4 +1,4 @@
-//! What the benchmarks have in common whose clients run through phases: `shrink` and `online-index`.
+//! Code of the benchmarks whose clients run through phases: `shrink` and `online-index`.
 
 use crate::engine_options::EngineOptions;
 use crate::failure::Failure;

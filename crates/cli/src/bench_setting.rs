@@ -1,5 +1,5 @@
-//! The setting in a benchmark's result, in addition to the workload's options: the engine's options in force, what was
-//! durable, how pages were flushed and on what evidence, the machine and the time.
+//! The setting in a benchmark's result, in addition to the workload's options: the engine's effective options, the
+//! durability of commits, the flushing of neighbors and its evidence, the machine and the time.
 
 use highwater::config::{FlushLog, FlushNeighbors, OptionValue};
 use highwater::{Database, Options};
@@ -27,7 +27,7 @@ pub(crate) fn describe(result: &mut RunResult, database: &Database, dir: Option<
     ]);
 }
 
-/// How neighbors are flushed, in a line; the evidence is in the result's `probe`, and `highwater inspect` shows it.
+/// The flushing of neighbors in one line; the evidence is in the result's `probe`, and `highwater inspect` shows it.
 pub(crate) fn flushing(database: &Database) -> String {
     let asked = database.options().flush_neighbors;
     match (asked, database.probe()) {
@@ -41,7 +41,7 @@ pub(crate) fn flushing(database: &Database) -> String {
     }
 }
 
-/// What was durable when a commit returned.
+/// The durability of a commit when it returns.
 fn durability(options: &Options) -> &'static str {
     match options.flush_log_at_trx_commit {
         FlushLog::Sync => "every commit was written and synced to the redo log before it returned",

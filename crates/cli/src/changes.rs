@@ -3,7 +3,7 @@
 //! Rules
 //! 1. The database is only read; one that was not closed is recovered in memory. If another process has it open, that
 //!    process reads its log.
-//! 2. What is followed is a database that another process has open: the command ends when that process closes it.
+//! 2. `--follow` requires that another process has the database open; the command ends when that process closes it.
 
 use crate::engine_options::EngineOptions;
 use crate::failure::Failure;

@@ -1,10 +1,10 @@
-//! `highwater check`: verifies a database and says what is wrong with it.
+//! `highwater check`: verifies a database and reports the findings.
 //!
 //! Rules
 //! 1. The database is opened and checked as a whole. If it cannot be opened, its data file is scanned page by page, so
 //!    that the damage is located anyway.
 //! 2. Unless it is to be repaired, its files are only read, so it also works on a file system mounted read-only. A
-//!    database that was not closed is recovered in memory first: what is checked is what the next opening will have.
+//!    database that was not closed is first recovered in memory, so the check is of the state after the next opening.
 //! 3. Exit status: 0 sound, 1 findings or a database that cannot be opened, 2 the check could not run: no database
 //!    there, in use, no permission to read it, an option that does not fit it.
 
@@ -56,16 +56,15 @@ pub(crate) struct CheckArgs {
 /// A check's result.
 struct Checked {
     report: CheckReport,
-    /// Why the database could not be opened or the check not be finished: then the report is of a scan of the data
-    /// file.
+    /// The error of the opening or the check, if it failed; then the report is that of a scan of the data file.
     cannot_open: Option<String>,
     /// Bytes of redo that were replayed first: in memory, unless the database was to be repaired.
     replayed_bytes: u64,
-    /// What a repair did, a line each; `None` if none was asked for.
+    /// The result of a repair; `None` if none was requested.
     repaired: Option<Repaired>,
 }
 
-/// What a repair did.
+/// The result of a repair.
 struct Repaired {
     /// Table and index of each that was rebuilt.
     rebuilt: Vec<(String, String)>,

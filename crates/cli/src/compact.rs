@@ -1,8 +1,8 @@
-//! `highwater compact`: makes the data file as short as it can be.
+//! `highwater compact`: makes the data file as short as possible.
 //!
 //! Rules
 //! 1. The result is one line on stdout, or JSON.
-//! 2. A command that is killed leaves what it moved; the next opening recovers as after any crash.
+//! 2. A killed command leaves the moved pages moved; the next opening recovers as after any crash.
 
 use crate::engine_options::EngineOptions;
 use crate::failure::Failure;

@@ -1,11 +1,12 @@
-//! `bench --backup-to DEST`: a backup concurrently with the measurement, and `--backup-pairs N`: what backups cost, by
-//! runs with and without, one after another.
+//! `bench --backup-to DEST`: a backup concurrently with the measurement, and `--backup-pairs N`: the cost of backups,
+//! measured by alternating runs with and without them.
 //!
 //! Rules
-//! 1. Both runs of a pair are on the same open database, as long as each other, in an order that changes from pair to
-//!    pair, so that what drifts (the size of the data, other programs) weighs on both sides alike.
-//! 2. A request to stop ends the backup under way, and after it nothing begins; what was measured is a result.
-//! 3. In a run with backups one follows the other without a pause until the run ends; each is removed before the next.
+//! 1. Both runs of a pair use the same open database and have the same length. Their order changes from pair to pair,
+//!    so that a drift (of the size of the data, of other programs) affects both sides alike.
+//! 2. A request to stop ends the present backup and the measurement; the finished pairs are a result.
+//! 3. In a run with backups one backup follows another without a pause until the run ends; each is removed before the
+//!    next.
 
 use crate::backup::describe;
 use crate::engine_options::size;
@@ -37,7 +38,7 @@ pub(crate) struct ConcurrentBackup {
     backup_pairs: u64,
 }
 
-/// What a run of a pair measured: transactions in a second.
+/// The throughput of a run: transactions in a second.
 pub(crate) trait Throughput {
     /// Transactions in a second.
     fn tps(&self) -> f64;

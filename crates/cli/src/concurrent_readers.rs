@@ -3,8 +3,8 @@
 //!
 //! Rules
 //! 1. A reader is a process of this program that runs `export`: its rows are those of one snapshot. When it has ended
-//!    the next begins, until the run ends.
-//! 2. An export that fails fails the run. One that is under way when the run ends is stopped and not counted.
+//!    the next one starts, until the run ends.
+//! 2. A failed export fails the run. An unfinished export at the end of the run is stopped and not counted.
 
 use crate::failure::Failure;
 use crate::output::Lines;
@@ -28,7 +28,7 @@ pub(crate) struct ConcurrentReaders {
 }
 
 impl ConcurrentReaders {
-    /// How many processes there are.
+    /// Number of processes.
     pub(crate) fn processes(&self) -> u64 {
         self.reader_processes
     }

@@ -1,6 +1,6 @@
-//! CSV fields: how a value is written, and how it is read back.
+//! CSV fields: the encoding of values as text.
 //!
-//! Rules (import and export agree on them, so that what export writes, import reads as the same values)
+//! Rules (of import and export, so that import reads exported values back unchanged)
 //! 1. NULL is one agreed text, quoted or not (the command line's default is the empty one). A value that is this text
 //!    with any number of backslashes before it, or none, is written with one more backslash; reading removes one. So if
 //!    NULL is the empty text, an empty text is written `\`; if NULL is `\N`, the text `\N` is written `\\N`.

@@ -3,11 +3,11 @@
 //! Rules
 //! 1. The database is only read by `dump`; one that was not closed is recovered in memory, and one that another process
 //!    has open is dumped by that process (`source.rs`).
-//! 2. A dump in a file appears whole or not at all; a pipe gets what was written, and a load refuses it if that is not
-//!    all. A dump is not written to a terminal.
-//! 3. The head of a dump is read before the database of a load is made. A database that the load made is removed again
-//!    if it fails.
-//! 4. What a killed load left (tables named `highwater_load/N`) is dropped by the next one, which says so.
+//! 2. A dump file appears whole or not at all. A dump in a pipe may end early; a load refuses an incomplete dump. A
+//!    dump is not written to a terminal.
+//! 3. The head of a dump is read before a load creates its database. A failed load removes the database that it
+//!    created.
+//! 4. The next load drops the tables of a killed one (named `highwater_load/N`), and reports that.
 
 use crate::engine_options::EngineOptions;
 use crate::failure::Failure;

@@ -1,5 +1,5 @@
-//! The engine's options on the command line, made from the engine's own table: each option lives there, once. InnoDB's
-//! names are understood and not shown.
+//! The engine's options on the command line, generated from the engine's table of options. InnoDB's names are
+//! understood and not shown.
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
@@ -62,7 +62,7 @@ impl EngineOptions {
         self.given("doublewrite").unwrap_or(["on", "journal"][number as usize / 3 % 2])
     }
 
-    /// What was given for an option.
+    /// The given value of an option.
     fn given(&self, option: &str) -> Option<&str> {
         self.given.iter().find(|(name, _)| *name == option).map(|(_, value)| value.as_str())
     }
@@ -123,7 +123,7 @@ impl EngineOptions {
         }
     }
 
-    /// What was given, as arguments for another process.
+    /// The given options as arguments for another process.
     pub(crate) fn as_arguments(&self) -> impl Iterator<Item = String> + '_ {
         self.given.iter().map(|(name, value)| format!("--{}={value}", name.replace('_', "-")))
     }
@@ -164,7 +164,7 @@ fn argument(option: &'static OptionInfo) -> Arg {
         .help_heading("Engine options (sizes may be written 128M or 1GiB)")
 }
 
-/// InnoDB's names of an option whose values are in another unit, which an alias cannot turn into ours.
+/// InnoDB's names of an option whose values are in another unit, so that an alias is not possible.
 fn in_other_units(option: &'static OptionInfo) -> impl Iterator<Item = (String, &'static InnodbName)> {
     option.innodb.iter().filter(|name| name.unit != 1).map(|name| (format!("innodb_{}", name.name), name))
 }

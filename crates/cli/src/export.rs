@@ -1,7 +1,7 @@
 //! `highwater export DIR TABLE [FILE]`: a table as CSV (RFC 4180), in the order of its primary key, of one snapshot.
 //!
 //! Rules
-//! 1. What it writes, `import` reads as the same values, NULL and empty text kept apart (`csv_field.rs`).
+//! 1. `import` reads the exported values back unchanged; NULL and empty text are distinct (`csv_field.rs`).
 //! 2. A file appears whole or not at all; pipes and devices are written in place; a file of a database is refused
 //!    ([`OutputFile`]). Without a file, rows go to stdout. If the reader of a pipe ends early, the export
 //!    ends too, without an error.
@@ -20,14 +20,14 @@ use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-/// What to export, and how.
+/// The arguments of an export.
 #[derive(Clone, Debug)]
 pub(crate) struct ExportArgs {
     /// The database's folder.
     pub dir: PathBuf,
     /// The table.
     pub table: String,
-    /// Where to; `None` = stdout.
+    /// The output file; `None`: stdout.
     pub file: Option<PathBuf>,
     /// Whether to write the columns' names first.
     pub header: bool,
@@ -67,7 +67,7 @@ fn write_file(args: &ExportArgs, source: &Source, file: &Path, rows: &mut u64) -
     }
 }
 
-/// Whether all rows were written; false if their reader has gone.
+/// Whether all rows were written; false if the reader of the output has ended.
 fn whole(written: Result<(), WriteError>) -> Result<bool, WriteError> {
     match written {
         Err(WriteError::Output(error)) => while_read::<()>(Err(error)).map(|_| false).map_err(WriteError::Output),

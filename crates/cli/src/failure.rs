@@ -1,4 +1,4 @@
-//! Why a command failed, and with which exit status.
+//! The failure of a command, with its exit status.
 
 use crate::import::CsvError;
 use highwater::Error as EngineError;

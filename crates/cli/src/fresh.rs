@@ -1,8 +1,8 @@
 //! `bench --fresh`: a benchmark's database is removed, to be created again.
 //!
 //! Rules
-//! 1. Only a database of which every table is the loaded benchmark's is removed; it is opened to see that.
-//! 2. The options of the database to be made need not be those of this one.
+//! 1. A database is removed only if all its tables are the loaded benchmark's; it is opened to check that.
+//! 2. The new database may have other options than the removed one.
 
 use crate::failure::Failure;
 use highwater::{Database, Options};

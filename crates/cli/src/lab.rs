@@ -1,11 +1,11 @@
 //! `highwater lab list`, `highwater lab run EXPERIMENT|all`: the source documents' experiments.
 //!
 //! Rules
-//! 1. Progress goes to stderr; claims and where the report is go to stdout, or with `--json -` the JSON alone.
-//! 2. Ctrl-C or SIGTERM lets the measurement under way undo what it set up; a second signal, or [`TIMEOUT`] without
-//!    success, ends the process at once, and the guards of servers and mounts clean up.
-//! 3. A claim that does not hold is exit status 1 only with `--strict`: a document's claim need not hold here. A
-//!    difference that is too small to decide is not a lost claim.
+//! 1. Progress goes to stderr; the claims and the path of the report go to stdout, or with `--json -` only the JSON.
+//! 2. Ctrl-C or SIGTERM ends the measurement, which undoes its set-up; a second signal, or [`TIMEOUT`] without success,
+//!    ends the process at once, and the guards of servers and mounts clean up.
+//! 3. A claim that does not hold is exit status 1 only with `--strict`: a document's claim need not hold on this
+//!    machine. A claim with a difference too small to decide is not lost.
 //! 4. `all` continues when an experiment fails; then the exit status is 1 at the end.
 
 use crate::failure::Failure;
@@ -17,7 +17,7 @@ use highwater_lab::experiment::{self, Experiment, Outcome, Request, Resume, Scal
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long an interrupted measurement may take to undo what it set up.
+/// Maximum time of an interrupted measurement to undo its set-up.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Stands for every experiment.

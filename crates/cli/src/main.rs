@@ -1,7 +1,7 @@
 //! The `highwater` command.
 //!
 //! Rules
-//! 1. Exit status: 0 fine, 1 a check failed or an error happened, 2 wrong use.
+//! 1. Exit status: 0 success, 1 a failed check or an error, 2 wrong use.
 //! 2. Results go to stdout, everything else (progress, messages, errors) to stderr. An error is one line that begins
 //!    with `error:`.
 //! 3. With `--json -` stdout carries the JSON and nothing else.
@@ -140,7 +140,7 @@ enum Command {
 }
 
 impl Command {
-    /// What to do instead, for a command that does not work while another process has the database open.
+    /// The alternative to a command that does not work while another process has the database open.
     fn while_in_use(&self) -> &'static str {
         match self {
             Command::Check(_) => "let that process call Database::check or Database::repair_indexes, or end it first",

@@ -1,7 +1,7 @@
-//! `highwater completions SHELL`, `highwater man [COMMAND...]` and `highwater man --all-to DIR`: what a package
-//! installs in addition to the program.
+//! `highwater completions SHELL`, `highwater man [COMMAND...]` and `highwater man --all-to DIR`: the files that a
+//! package installs in addition to the program.
 //!
-//! Rule: both are made of the definition of the command line, so they never differ from it.
+//! Rule: both are generated from the definition of the command line.
 
 use crate::CommandLine;
 use crate::failure::Failure;

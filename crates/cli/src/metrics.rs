@@ -4,9 +4,9 @@
 //! 1. The text is the engine's (`Database::metrics_text`), in the format that the request accepts: Prometheus' text
 //!    format 0.0.4 or OpenMetrics.
 //! 2. Only `GET /metrics` and `HEAD /metrics` are answered; text after a `?` is ignored.
-//! 3. Each client has a thread of its own and a limit of time and bytes. One more than [`MAX_CLIENTS`] takes the place
-//!    of the oldest, so that silent clients delay neither other scrapes nor the benchmark.
-//! 4. When the server is dropped it ends, and with it every client: then nothing holds the database open.
+//! 3. Each client has a separate thread, and a limit of time and bytes. If there are [`MAX_CLIENTS`], a new client
+//!    replaces the oldest one, so that silent clients delay neither other scrapes nor the benchmark.
+//! 4. A drop ends the server and all clients, so that none of them keeps the database open.
 
 use crate::failure::Failure;
 use highwater::MetricsFormat;
@@ -58,7 +58,7 @@ impl MetricsServer {
         Ok(MetricsServer { address, stop, thread: Some(thread.map_err(refuse)?) })
     }
 
-    /// Where it listens.
+    /// The address on which it listens.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
@@ -109,7 +109,7 @@ struct Place<'a> {
 }
 
 impl Clients {
-    /// Takes a place for `client`, if necessary that of the oldest one, whose connection ends.
+    /// Takes a slot for `client`, if necessary that of the oldest client, whose connection ends.
     fn enter(&self, client: &TcpStream) -> std::io::Result<Place<'_>> {
         let handle = client.try_clone()?;
         let mut connected = self.connected.lock();

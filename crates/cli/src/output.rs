@@ -1,8 +1,9 @@
-//! Where results go.
+//! Output of results.
 //!
 //! Rules
-//! 1. A reader that stops reading (`| head`) is not an error: the rest is dropped. Any other failure of stdout (a full
-//!    disk) is reported at the end, with exit status 1 ([`stdout_failure`]); until then the work continues.
+//! 1. A reader of stdout that ends early (`| head`) is not an error: the rest of the output is dropped. Any other
+//!    failure of stdout (a full disk) is reported at the end, with exit status 1 ([`stdout_failure`]); until then the
+//!    work continues.
 //! 2. Whether a result file can be written is checked before the work begins; it is written when the result exists
 //!    ([`OutputFile`]).
 
@@ -15,7 +16,7 @@ use std::sync::OnceLock;
 /// The first failure of stdout.
 static FAILED: OnceLock<String> = OnceLock::new();
 
-/// Where `--json` goes.
+/// The output of `--json`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Json {
     /// `-`: stdout, which then carries nothing else.
@@ -38,7 +39,7 @@ impl std::str::FromStr for Json {
 /// Writes a line to stdout, or to stderr when stdout is taken.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lines {
-    /// Whether stdout carries something else.
+    /// Whether stdout has other output.
     pub stdout_taken: bool,
 }
 
@@ -61,7 +62,7 @@ fn write_stdout(text: &str) {
     }
 }
 
-/// What a write to an output has given; `None` if its reader has gone (rule 1).
+/// The result of a write to an output; `None` if its reader has ended (rule 1).
 ///
 /// # Errors
 /// Every other error of the write.
@@ -81,7 +82,7 @@ pub(crate) fn stdout_failure() -> Result<(), Failure> {
     FAILED.get().map_or(Ok(()), |error| Err(Failure::Failed(format!("stdout: {error}"))))
 }
 
-/// Whether `path` can be written; leaves everything as it is.
+/// Checks that `path` can be written, without changing anything.
 ///
 /// # Errors
 /// [`Failure::Usage`] names the file and the reason.

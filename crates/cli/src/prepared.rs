@@ -1,7 +1,7 @@
-//! `highwater prepared`: the transactions that are prepared, and their ends.
+//! `highwater prepared`: lists, commits and rolls back prepared transactions.
 //!
 //! Rules
-//! 1. A list only reads the files, also of a database that was not closed.
+//! 1. A list only reads the files, even of a database that was not closed.
 //! 2. Every name is looked up before the first transaction ends: a wrong name changes nothing.
 
 use crate::engine_options::EngineOptions;

@@ -1,6 +1,7 @@
-//! `highwater rotate-key`: gives an encrypted database another key.
+//! `highwater rotate-key`: changes the user's key of an encrypted database.
 //!
-//! Rule: the database is not opened, and no page is read or written: the key opens the file `keys`, which is replaced.
+//! Rule: the database is not opened, and no page is read or written. Only the file `keys`, which the user's key opens,
+//! is replaced.
 
 use crate::failure::Failure;
 use crate::output::Lines;

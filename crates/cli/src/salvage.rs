@@ -1,11 +1,11 @@
 //! `highwater check --salvage OUT DIR`: copies the rows that can be read into a new database.
 //!
 //! Rules
-//! 1. If the database can be recovered, that is done in memory first, so that its last commits are copied and what was
-//!    not committed is not. If it cannot be opened although its redo was replayed, what the replay made is read. Only
-//!    if the redo is missing or cannot be replayed, the data file is read as it is, which is said.
+//! 1. The database is first recovered in memory if possible, so that all commits, and only these, are copied. If it
+//!    cannot be opened although its redo was replayed, the replayed pages are read. Only if the redo is missing or
+//!    cannot be replayed, the unrecovered data file is read, and a message reports that.
 //! 2. An error that does not say that the files are damaged (in use, no permission, a wrong option) ends the command:
-//!    nothing is read behind the back of a process that has the database open.
+//!    the files of a database that another process has open are never read.
 //! 3. The files in DIR are only read. OUT must not exist or be an empty folder, and neither folder may be in the other.
 //! 4. The new database has pages of the same size, so that every key fits.
 //! 5. Exit status: 0 every row was copied, 1 something is lost or damaged, which has been printed, 2 wrong use.
@@ -59,11 +59,11 @@ fn must_fit(dir: &Path, out: &Path) -> Result<(), Failure> {
     must_be_empty(out)
 }
 
-/// Where the rows are read.
+/// The source of the rows.
 struct Source {
     /// The data file, recovered in memory as far as possible.
     data: Arc<dyn Device>,
-    /// Why it is not recovered, in lines for the user; empty if it is.
+    /// The reason why it is not recovered, in lines for the user; empty if it is.
     problem: Vec<String>,
 }
 
@@ -105,7 +105,8 @@ impl Source {
     }
 }
 
-/// Whether there is no such file. One that a link leads to, or that may not be looked at, is not missing.
+/// Whether the file does not exist. A symbolic link, and a file without permission to read its metadata, are not
+/// missing.
 fn is_missing(path: &Path) -> Result<bool, Failure> {
     match (std::fs::symlink_metadata(path), std::fs::metadata(path)) {
         (Err(error), _) if error.kind() == ErrorKind::NotFound => Ok(true),
@@ -122,7 +123,7 @@ fn recover(set: &StorageSet, options: &Options) -> Result<(), Error> {
     database.close()
 }
 
-/// The set of a database whose file of copies is lost.
+/// The set of a database whose doublewrite file is lost.
 fn without_doublewrite(files: &AtRest) -> Result<StorageSet, Error> {
     let open = |path: &Path| FileDevice::open_read_only(path).map(|file| Arc::new(file) as Arc<dyn Device>);
     let empty = Arc::new(MemoryDevice::named("doublewrite", 1));

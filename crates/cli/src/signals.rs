@@ -1,4 +1,4 @@
-//! SIGINT, SIGTERM and SIGHUP: long work is asked to stop, and undoes or reports what it has done. SIGXFSZ is ignored.
+//! SIGINT, SIGTERM and SIGHUP request long work to stop; the work undoes or reports its changes. SIGXFSZ is ignored.
 //!
 //! Rules
 //! 1. The first signal is a request to stop; each command chooses what a second one does.

@@ -1,9 +1,9 @@
-//! The database of a command that reads: this process's own, or one that another process has open.
+//! The database of a reading command: opened by this process, or by another process that serves it.
 //!
 //! Rules
 //! 1. A command opens the database itself. If another process has it open, that process reads for the command
-//!    ([`Database::open_reader`]), and whatever changes the database is refused.
-//! 2. A command reads one snapshot, from either.
+//!    ([`Database::open_reader`]), and changes of the database are refused.
+//! 2. In both cases a command reads one snapshot.
 
 use highwater::{
     Database, Error, ReadTxn, Reader, ReaderScan, ReaderSnapshot, Scan, ServedTable, TableDefinition, ValueRef,
@@ -80,7 +80,7 @@ impl Source {
         })
     }
 
-    /// What a table is; `None` if there is none of this name.
+    /// The definition of a table; `None` if it does not exist.
     pub(crate) fn definition(&self, table: &str) -> Option<TableDefinition> {
         self.snapshot().and_then(|mut snapshot| snapshot.table(table)).map(|table| table.definition).ok()
     }
@@ -158,7 +158,7 @@ macro_rules! described {
     }};
 }
 
-/// What a command reads.
+/// The snapshot of a command.
 pub(crate) enum Snapshot<'t> {
     /// An open transaction.
     Txn(&'t Database, &'t mut WriteTxn),
@@ -176,7 +176,7 @@ impl Snapshot<'_> {
     /// A table.
     ///
     /// # Errors
-    /// There is none of this name; those of the engine.
+    /// No table has this name; those of the engine.
     pub(crate) fn table(&mut self, name: &str) -> Result<ServedTable, Error> {
         match self {
             Snapshot::Txn(db, _) | Snapshot::Own(db, _) => shown(db, &db.table(name)?),
@@ -192,7 +192,7 @@ impl Snapshot<'_> {
         })
     }
 
-    /// How many rows a range has.
+    /// The number of rows in a range.
     ///
     /// # Errors
     /// Errors of the engine.
@@ -203,7 +203,7 @@ impl Snapshot<'_> {
         }
     }
 
-    /// Gives each row of a range to `on_row`, until that breaks off; of the columns that are named, or all if none is.
+    /// Calls `on_row` with each row of a range until it breaks; with the named columns, or with all if none is named.
     ///
     /// # Errors
     /// Errors of the engine and of `on_row`.

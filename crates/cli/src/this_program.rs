@@ -1,4 +1,4 @@
-//! Other processes of this program.
+//! Child processes of this program.
 
 use crate::failure::Failure;
 use std::process::Command;

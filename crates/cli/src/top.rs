@@ -1,11 +1,11 @@
-//! `highwater top DIR`: a page of what the process that has a database open does now; `top ADDRESS`: the same, from the
-//! metrics that it serves.
+//! `highwater top DIR`: a live page of the metrics of the process that has a database open; `top ADDRESS`: the same
+//! from the metrics that a process serves.
 //!
 //! Rules
 //! 1. Nothing but the metrics is read (`Database::metrics_text`, which `bench --metrics-listen` serves, and each
-//!    process to readers of its database): any program can be looked at, and none is slowed by it.
-//! 2. Rates are differences between two readings, divided by the time between them. A counter that went down belongs
-//!    to another process: the reading before is forgotten.
+//!    process to readers of its database): every program can be observed, and none is slowed by it.
+//! 2. Rates are differences between two readings, divided by the time between them. A decreased counter belongs to
+//!    another process: the previous reading is dropped.
 //! 3. On a terminal the page is written again each interval, over itself, until Ctrl-C. Elsewhere, and with `--once`,
 //!    each page is printed after the previous one.
 
@@ -92,7 +92,7 @@ pub(crate) fn run(args: &TopArgs) -> Result<(), Failure> {
     }
 }
 
-/// What is looked at.
+/// The observed database or address.
 #[derive(Debug, PartialEq)]
 enum Target {
     Folder(PathBuf),
@@ -150,7 +150,7 @@ struct Reading {
     version: String,
 }
 
-/// What an address answers.
+/// The response of an address.
 fn served(host: &str, path: &str) -> Result<String, Failure> {
     let failed = |what: String| Failure::Failed(format!("http://{host}/{path}: {what}"));
     let body = fetch(host, path).map_err(|error| failed(error.to_string()))?;
@@ -209,7 +209,7 @@ impl Between<'_> {
         self.now.samples.get(&format!("highwater_{name}")).copied().unwrap_or(0.0)
     }
 
-    /// How much a counter, or a sample of a histogram, has grown.
+    /// The growth of a counter, or of a sample of a histogram.
     fn growth(&self, name: &str) -> f64 {
         let of = |reading: &Reading| reading.samples.get(&format!("highwater_{name}")).copied().unwrap_or(0.0);
         (of(self.now) - of(self.before)).max(0.0)

@@ -1,4 +1,4 @@
-//! How a command's transactions behave: their level of isolation.
+//! Options of a command's transactions: their isolation level.
 
 use crate::workload_options::named;
 use clap::Args;

@@ -1,5 +1,5 @@
-//! An engine on an emulated disk, in process: one disk that holds the three files of a database, each a range of
-//! blocks.
+//! A storage set for the engine on an emulated disk in the same process. Each of the database's three files is a range
+//! of the disk's blocks.
 //!
 //! Layout of the disk
 //!
@@ -15,7 +15,7 @@
 //!    after the next sync.
 //! 2. Growth reads as zeros: both shortening and growing discard what is between the two lengths. (A power cut may have
 //!    undone the discard of a shortening. It may undo that of a growth too, if no sync followed.)
-//! 3. A write's placement chooses its stream ([`PlacementStreams`]).
+//! 3. The placement of a write determines its stream ([`PlacementStreams`]).
 
 use crate::age;
 use crate::disk::{Disk, DiskOptions, SECTOR_BYTES, Ticket};
@@ -34,7 +34,7 @@ const FIRST_FILE: u64 = 1 << 20;
 pub struct PlacementStreams([u8; Placement::ALL.len()]);
 
 impl PlacementStreams {
-    /// Everything in stream 0.
+    /// All placements write to stream 0.
     pub const ONE: PlacementStreams = PlacementStreams([0; Placement::ALL.len()]);
 
     /// A stream for each placement, as far as `streams` reach: redo, doublewrite or journal, undo, inner pages, change
@@ -133,13 +133,12 @@ impl EngineDisk {
         EngineDisk::with_progress(options, &mut |_| Ok(()))
     }
 
-    /// As [`new`](Self::new); `progress` gets the share of the ageing that is done and may end it.
+    /// As [`new`](Self::new); `progress` gets the completed share of the ageing, and an error from it ends the ageing.
     pub fn with_progress(options: &EngineDiskOptions, progress: &mut age::Progress<'_>) -> Result<EngineDisk> {
         EngineDisk::on(Arc::new(Disk::with_progress(&options.disk, progress)?), options)
     }
 
-    /// The files of `disk`: those it holds already, or empty ones. Opening a disk again after a power cut goes through
-    /// here.
+    /// Opens the files of `disk`; a disk without files gets empty ones. A disk is reopened by this after a power cut.
     pub fn on(disk: Arc<Disk>, options: &EngineDiskOptions) -> Result<EngineDisk> {
         let ends = layout(&disk, options)?;
         if options.streams.highest() >= disk.streams() {
@@ -163,7 +162,7 @@ impl EngineDisk {
         Ok(EngineDisk { set: StorageSet::of_devices(data, redo, doublewrite), disk })
     }
 
-    /// How large a disk must be whose files may have this many bytes.
+    /// Capacity of a disk whose files may have this many bytes.
     pub fn capacity_bytes(redo_bytes: u64, doublewrite_bytes: u64, data_bytes: u64) -> u64 {
         begin_of_data(redo_bytes, doublewrite_bytes) + data_bytes.next_multiple_of(FILE_ALIGNMENT)
     }
@@ -186,7 +185,7 @@ fn begin_of_data(redo_bytes: u64, doublewrite_bytes: u64) -> u64 {
     FIRST_FILE + redo_bytes.next_multiple_of(FILE_ALIGNMENT) + doublewrite_bytes.next_multiple_of(FILE_ALIGNMENT)
 }
 
-/// Where redo begins, doublewrite begins, data begins and the disk ends.
+/// Offsets of redo, doublewrite, data and the end of the disk.
 fn layout(disk: &Disk, options: &EngineDiskOptions) -> Result<[u64; 4]> {
     let doublewrite = FIRST_FILE + options.redo_bytes.next_multiple_of(FILE_ALIGNMENT);
     let data = begin_of_data(options.redo_bytes, options.doublewrite_bytes);
@@ -273,7 +272,7 @@ impl File {
         self.error(operation, offset, len, IoError::new(kind, error))
     }
 
-    /// Where the range is on the disk; an error if it is not within the file or not whole sectors.
+    /// Offset on the disk of a range of the file. A range outside the file or not of whole sectors is an error.
     fn place(&self, operation: &'static str, offset: u64, len: u64) -> highwater_storage::Result<u64> {
         let length = self.table.length(self.index);
         if offset.checked_add(len).is_none_or(|end| end > length) {
@@ -352,7 +351,8 @@ impl Device for File {
         true
     }
 
-    /// Pieces are aligned from the start of the file, so its own alignment on the disk bounds them.
+    /// Atomic pieces are aligned relative to the start of the file, so the file's alignment on the disk bounds their
+    /// size.
     fn atomic_write_bytes(&self) -> usize {
         let aligned = if self.start == 0 { u64::MAX } else { 1 << self.start.trailing_zeros() };
         aligned.min(self.disk.atomic_write_bytes().into()) as usize

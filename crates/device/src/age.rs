@@ -7,7 +7,7 @@ use crate::model::{BlockModel, Request};
 use fastrand::Rng;
 use serde::{Deserialize, Serialize};
 
-/// What happens to the device first. Blocks are written in the stream the rules give them.
+/// The writes that age a device. Each block is written in the stream that the rules assign to it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Age {
     /// Every block is written once, in order.
@@ -47,11 +47,12 @@ impl std::str::FromStr for Age {
     }
 }
 
-/// Gets the share of the ageing that is done, 0 to 1. An error from it ends the ageing.
+/// A callback that gets the completed share of the ageing, 0 to 1. An error from it ends the ageing.
 pub type Progress<'a> = dyn FnMut(f64) -> Result<()> + 'a;
 
-/// Ages a new device whose blocks belong to the given streams. Takes no time: afterwards the device is idle at time 0
-/// and its buffers are empty. `progress` gets the share that is done, now and then; an error from it ends the work.
+/// Ages a new device whose blocks belong to the given streams. Ageing takes no device time: afterwards the device is
+/// idle at time 0 and its buffers are empty. `progress` is called repeatedly with the completed share; an error from it
+/// ends the ageing.
 pub fn apply(age: &Age, model: &mut dyn BlockModel, streams: &Labels<u8>, progress: &mut Progress<'_>) -> Result<()> {
     const RUN: u32 = 1024;
     const PROGRESS_EVERY: u64 = 1 << 18;

@@ -1,5 +1,5 @@
-//! Two clocks. *Virtual*: time is what the caller says; nothing waits. *Real*: a request completes when the model says
-//! so.
+//! Two clocks. *Virtual*: the completion times of requests advance the clock; nothing waits. *Real*: a request
+//! completes at the time that the model computes.
 //!
 //! Rule: a clock is monotonic; it starts at 0.
 
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// A source of time for a device that serves requests.
 pub enum Clock {
-    /// Moves on by completions only: as fast as the processor allows.
+    /// Advanced by completions only: requests run as fast as the processor allows.
     Virtual(AtomicU64),
     /// The machine's monotonic clock.
     Real(Instant),

@@ -1,4 +1,4 @@
-//! Power cuts: leaves any outcome that the device's [`Promises`] allow, chosen by a seed.
+//! Power cuts. A seed chooses one of the outcomes that the device's [`Promises`] allow.
 //!
 //! Terms
 //! - The *store* always holds what reads should see: the newest data.
@@ -25,7 +25,7 @@ use std::ops::Range;
 
 /// Default bytes of undo data the log keeps.
 pub const LOG_BYTES: usize = 64 << 20;
-/// A time that is never reached: of a write that does not complete, or is not durable.
+/// The completion time of a write that does not complete, and the durable time of a write that is not durable.
 pub const NEVER: u64 = u64::MAX;
 const BLOCK: u64 = 4096;
 
@@ -35,7 +35,7 @@ struct Entry {
     old: Box<[u8]>,
     /// When the write completes.
     done_ns: u64,
-    /// From when on the device guarantees to keep it: [`NEVER`] until a flush.
+    /// Time from which the write is durable: [`NEVER`] until a flush.
     durable_ns: u64,
 }
 
@@ -50,7 +50,7 @@ impl Entry {
 /// What a power cut did.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CutReport {
-    /// The seed it was made from.
+    /// The seed that chose the outcome.
     pub seed: u64,
     /// Writes that could have been lost.
     pub pending_writes: u64,
@@ -58,7 +58,7 @@ pub struct CutReport {
     pub lost_writes: u64,
     /// Of those, lost in part.
     pub torn_writes: u64,
-    /// Of those lost in whole or part, had been flushed: broken promises.
+    /// Of the writes lost as a whole or in part, those that had been flushed: broken promises.
     pub flushed_writes_lost: u64,
     /// Bits flipped.
     pub flipped_bits: u64,
@@ -91,18 +91,17 @@ impl CrashLog {
         CrashLog { promises, entries: VecDeque::new(), bytes: 0, limit_bytes }
     }
 
-    /// Changes the promises; what is pending stays so.
+    /// Changes the promises; pending writes stay pending.
     pub fn set_promises(&mut self, promises: Promises) {
         self.promises = promises;
     }
 
-    /// About to write a range, at `now_ns`, which completes at `done_ns`: keeps what is there now.
+    /// Saves the present contents of a range before a write at `now_ns` that completes at `done_ns`.
     pub fn before_write(&mut self, store: &dyn Store, range: Range<u64>, done_ns: u64, now_ns: u64) -> Result<()> {
         self.keep(store, range, done_ns, now_ns, |_| true)
     }
 
-    /// As [`before_write`](Self::before_write), before a write of zeros: where zeros are already there is nothing to
-    /// undo.
+    /// As [`before_write`](Self::before_write), before a write of zeros: parts that are zeros already need no undo.
     pub fn before_discard(&mut self, store: &dyn Store, range: Range<u64>, done_ns: u64, now_ns: u64) -> Result<()> {
         self.keep(store, range, done_ns, now_ns, |old| old.iter().any(|byte| *byte != 0))
     }
@@ -133,7 +132,7 @@ impl CrashLog {
         Ok(())
     }
 
-    /// The host flushed at `now_ns`; the flush completes at `done_ns`.
+    /// Notes a flush of the host at `now_ns` that completes at `done_ns`.
     pub fn flush(&mut self, now_ns: u64, done_ns: u64) {
         if self.promises.faults.lying_flush {
             return;
@@ -155,19 +154,19 @@ impl CrashLog {
         self.bytes -= self.entries.pop_front().map_or(0, |e| e.old.len());
     }
 
-    /// Everything is durable: nothing of the past can be undone.
+    /// Empties the log: every write so far is durable.
     pub fn forget(&mut self) {
         self.entries.clear();
         self.bytes = 0;
     }
 
-    /// Flushed writes are kept where a fault may still reach them.
+    /// Whether flushed writes stay in the log, because a fault may still lose them.
     fn keeps_flushed(&self) -> bool {
         let faults = &self.promises.faults;
         faults.unserializable_writes || faults.bit_corruption || faults.metadata_corruption
     }
 
-    /// Cuts the power at `now_ns`: leaves in `store` what survives and empties the log.
+    /// Cuts the power at `now_ns`: `store` keeps the writes that survive, and the log is emptied.
     pub fn cut(
         &mut self,
         store: &dyn Store,

@@ -1,15 +1,15 @@
-//! A whole emulated disk: a model that counts and takes time, a store that keeps the bytes, a log for power cuts, a
-//! clock.
+//! An emulated disk: a model that counts requests and computes their times, a store that keeps the bytes, a log for
+//! power cuts, a clock.
 //!
 //! Rules
 //! 1. Ranges are bytes, multiples of 512. The model sees the 4 KiB blocks they touch.
-//! 2. Order of a write: checks; the model; what was there into the crash log; the bytes into the store; wait until the
-//!    model says it is done. So what reads see and what was logged never differ, and a request that fails changed no
-//!    bytes.
+//! 2. A write is checked; the model computes its completion time; the old bytes are saved in the crash log; the new
+//!    bytes are stored; then the write waits for its completion time. So the store and the crash log never differ, and
+//!    a request that fails has changed no bytes.
 //! 3. Lock order: crash log < damage < model; a write takes them one after another, never two at once. Requests on
 //!    overlapping ranges are ordered by the caller, as on any disk.
-//! 4. After a power cut every request fails until [`Disk::power_on`], also one that waits for its completion at that
-//!    moment: what it was to make durable is not, so it must not be acknowledged.
+//! 4. After a power cut every request fails until [`Disk::power_on`]. A request that waits for its completion when the
+//!    power is cut fails too, because its data may be lost.
 
 use crate::age::{self, Age};
 use crate::clock::Clock;
@@ -31,7 +31,7 @@ const BLOCK: u64 = BLOCK_BYTES as u64;
 /// Ranges must be multiples of this.
 pub const SECTOR_BYTES: u64 = 512;
 
-/// Which clock a disk runs by.
+/// The clock of a disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TimeMode {
     /// Requests take no time: only wear is counted.
@@ -43,7 +43,7 @@ pub enum TimeMode {
     Real,
 }
 
-/// How to make a disk.
+/// Options of a disk.
 #[derive(Clone, Debug)]
 pub struct DiskOptions {
     /// The device.
@@ -65,7 +65,7 @@ impl DiskOptions {
     }
 }
 
-/// A request under way: when it completes, and before which power cut it was made.
+/// A request in flight: its completion time, and the number of power cuts when it was submitted.
 #[must_use = "a request is acknowledged only after `Disk::wait`"]
 #[derive(Clone, Copy, Debug)]
 pub struct Ticket {
@@ -74,7 +74,7 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    /// Both requests: completes with the later one, and fails if either does.
+    /// The ticket of both requests: it completes with the later one, and fails if either fails.
     pub fn and(self, other: Ticket) -> Ticket {
         Ticket { done_ns: self.done_ns.max(other.done_ns), cuts: self.cuts.min(other.cuts) }
     }
@@ -96,7 +96,7 @@ pub struct Disk {
     powered: AtomicBool,
     /// Power cuts so far; changes under the crash log's lock.
     cuts: AtomicU64,
-    /// Writes until power fails by itself; negative: never.
+    /// Number of writes until the power is cut; negative: never.
     fuse: AtomicI64,
     fuse_seed: AtomicI64,
 }
@@ -142,7 +142,7 @@ impl Disk {
         &self.name
     }
 
-    /// Whether requests take the time the model says.
+    /// Whether requests take the time that the model computes.
     pub fn takes_time(&self) -> bool {
         matches!(self.clock, Clock::Real(_))
     }
@@ -157,7 +157,7 @@ impl Disk {
         self.streams
     }
 
-    /// Whether the medium wears out: discards save it writes.
+    /// Whether the medium wears out, so that discards reduce its wear.
     pub fn wears(&self) -> bool {
         self.wears
     }
@@ -195,7 +195,7 @@ impl Disk {
         }
     }
 
-    /// As [`write`](Self::write), but returns at once: many may be under way together.
+    /// As [`write`](Self::write), but returns at once, so many writes can be in flight.
     pub fn begin_write(&self, offset: u64, data: &[u8], stream: u8) -> Result<Ticket> {
         let len = data.len() as u64;
         self.check(offset, len)?;
@@ -222,7 +222,7 @@ impl Disk {
         Ok(ticket)
     }
 
-    /// Says that a range holds nothing; it reads as zeros afterwards. Only whole 4 KiB blocks are freed.
+    /// Discards a range; it reads as zeros afterwards. Only whole 4 KiB blocks are freed.
     pub fn discard(&self, offset: u64, len: u64) -> Result<()> {
         self.check(offset, len)?;
         let (first, end) = (offset.div_ceil(BLOCK), (offset + len) / BLOCK);
@@ -248,7 +248,7 @@ impl Disk {
         self.wait(Ticket { done_ns: done, cuts })
     }
 
-    /// Makes completed writes durable, as far as the device is honest.
+    /// Makes completed writes durable, unless the device's faults include a lying flush.
     pub fn flush(&self) -> Result<()> {
         self.check_power()?;
         let now = self.clock.now_ns();
@@ -263,7 +263,7 @@ impl Disk {
         self.wait(Ticket { done_ns: done, cuts })
     }
 
-    /// Cuts the power now. Leaves in the store what `seed` chooses among the outcomes the promises allow.
+    /// Cuts the power now. `seed` chooses one of the outcomes that the promises allow.
     pub fn power_cut(&self, seed: u64) -> Result<CutReport> {
         let log = self.crash.as_ref().ok_or_else(|| {
             DeviceError::Config("a power cut needs a device that was created with crashes enabled".into())
@@ -282,7 +282,7 @@ impl Disk {
         Ok(report)
     }
 
-    /// Cuts the power at the `writes`-th write from now (1 = the next): that write is under way when it happens.
+    /// Cuts the power during the `writes`-th write from now (1 = the next).
     pub fn power_cut_at_write(&self, writes: u64, seed: u64) {
         self.fuse_seed.store(seed as i64, Ordering::Relaxed);
         self.fuse.store(writes.clamp(1, i64::MAX as u64) as i64 - 1, Ordering::Relaxed);
@@ -335,12 +335,12 @@ impl Disk {
         Ok(())
     }
 
-    /// Bytes of a write that it promises not to tear, where they are aligned.
+    /// Size of an aligned write that the device promises not to tear.
     pub fn atomic_write_bytes(&self) -> u32 {
         self.atomic_write_bytes.load(Ordering::SeqCst)
     }
 
-    /// What was counted so far.
+    /// The counters.
     pub fn counters(&self) -> Counters {
         self.model.lock().counters()
     }
@@ -355,7 +355,7 @@ impl Disk {
         self.clock.now_ns()
     }
 
-    /// Bytes its data takes.
+    /// Memory or file bytes that the stored data uses.
     pub fn stored_bytes(&self) -> u64 {
         self.store.stored_bytes()
     }
@@ -386,13 +386,13 @@ impl Disk {
         if self.is_powered() { Ok(()) } else { Err(DeviceError::Dead("power is off")) }
     }
 
-    /// Whether this is the write at which power fails.
+    /// Counts a write; returns whether the power is cut during it.
     fn burn_fuse(&self) -> bool {
         let lit = self.fuse.load(Ordering::Relaxed) >= 0;
         lit && self.crash.is_some() && self.fuse.fetch_sub(1, Ordering::Relaxed) == 0
     }
 
-    /// Blocks written as a whole can be read again.
+    /// Makes the unreadable blocks that a write covers completely readable again.
     fn heal(&self, offset: u64, len: u64) {
         if !self.damaged.load(Ordering::Relaxed) {
             return;

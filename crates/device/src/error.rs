@@ -1,4 +1,4 @@
-//! What can go wrong with an emulated device. Each message says what to change.
+//! Errors of emulated devices. Each message says what to change.
 
 use std::path::PathBuf;
 
@@ -14,9 +14,9 @@ pub enum DeviceError {
     /// No preset of that name.
     #[error("no device preset named \"{name}\"; there are: {known}; or name a file that describes a device")]
     UnknownPreset {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// The names there are, separated by commas.
+        /// The names of the presets, separated by commas.
         known: String,
     },
     /// A request outside the device.
@@ -32,7 +32,7 @@ pub enum DeviceError {
     /// A stream number the device does not have.
     #[error("stream {stream} asked for, but the device has {streams} (0 to {last})", last = streams - 1)]
     NoSuchStream {
-        /// The stream asked for.
+        /// The requested stream.
         stream: u32,
         /// How many the device has.
         streams: u32,
@@ -56,14 +56,14 @@ pub enum DeviceError {
         /// The file.
         path: PathBuf,
     },
-    /// A trace that is not what it should be.
+    /// A malformed trace.
     #[error("{path}: line or record {at}: {what}", path = path.display())]
     Trace {
         /// The file.
         path: PathBuf,
         /// Line (text) or record (binary), from 1.
         at: u64,
-        /// What was found and what was expected.
+        /// The text found, and the expected one.
         what: String,
     },
     /// A request of a trace that the device refuses.
@@ -71,9 +71,9 @@ pub enum DeviceError {
     Request {
         /// The trace.
         path: PathBuf,
-        /// Which request, from 1.
+        /// Number of the request, from 1.
         number: u64,
-        /// Why.
+        /// The device's error.
         #[source]
         source: Box<DeviceError>,
     },
@@ -82,7 +82,7 @@ pub enum DeviceError {
     Rule {
         /// The rule as written.
         rule: String,
-        /// Why not.
+        /// The problem.
         what: String,
     },
     /// A file that another process uses.
@@ -100,16 +100,16 @@ pub enum DeviceError {
     /// A file or the operating system failed.
     #[error("{what}: {source}")]
     Io {
-        /// What was tried, with the path.
+        /// The operation, with the path.
         what: String,
-        /// The operating system's answer.
+        /// The operating system's error.
         #[source]
         source: std::io::Error,
     },
 }
 
 impl DeviceError {
-    /// Wraps an I/O error with what was tried.
+    /// Wraps an I/O error with the name of the operation.
     pub fn io(what: impl Into<String>, source: std::io::Error) -> DeviceError {
         DeviceError::Io { what: what.into(), source }
     }

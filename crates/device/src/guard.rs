@@ -1,4 +1,5 @@
-//! Cleans up after a crash of this process: a small shell, in a process group of its own, that outlives this process.
+//! Removal of mounts, loop devices and folders after a crash of this process, by a shell in a separate process group
+//! that outlives this process.
 //!
 //! Rules
 //! 1. The shell reads from a pipe what has been set up, one thing on each line. The end of the pipe means that this
@@ -20,7 +21,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// What is set up and must be undone. A guard holds at most one of each.
+/// A thing that is set up and must be undone. A guard holds at most one of each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guarded {
     /// A file system on a mount point.
@@ -75,7 +76,7 @@ impl Guard {
         Ok(Guard { child: command.process_group(0).spawn()? })
     }
 
-    /// From now on, `thing` of that name must be undone if this process dies. Names hold no line breaks.
+    /// Adds a thing that the shell undoes if this process dies. Names have no line breaks.
     ///
     /// # Errors
     /// The shell has ended.
@@ -111,7 +112,7 @@ impl Guard {
         self.child.stdin.as_mut().ok_or_else(ended)?.write_all(line.as_bytes())
     }
 
-    /// All is undone; the shell ends.
+    /// Ends the shell; everything has been undone.
     pub fn finish(&mut self) {
         let _ = self.send("done\n");
         self.end();

@@ -1,4 +1,4 @@
-//! The hard disk: seek curve, rotation, zoned transfer, a write cache that is emptied in elevator order.
+//! The emulated hard disk: seek curve, rotation, zoned transfer, and a write cache that is emptied in elevator order.
 //!
 //! Rules
 //! 1. The arm is at the end of the last media access; the platter's angle follows from the time alone.
@@ -7,8 +7,8 @@
 //!    track-to-track, average (d = 1/3) and full-stroke times.
 //! 3. Outer tracks come first and are faster; speed falls linearly over the stroke.
 //! 4. An access that begins where the last one ended neither seeks nor waits if it is a read (read-ahead) or if it
-//!    starts no later than the last one ended (streaming; track skew). A write that comes later finds that its sector
-//!    has passed by and waits for the rest of the turn.
+//!    starts no later than the last one ended (streaming; track skew). A later write waits until its sector is below
+//!    the head again.
 //! 5. With the write cache on, a write completes when the cache has room. The cache is emptied upwards from the arm
 //!    (one-way elevator): in idle time from the moment a block has come, when full, and at a flush. Reads come before
 //!    what waits in the cache; blocks in the cache are read from there.
@@ -23,7 +23,7 @@ use crate::ssd::geometry::BLOCK_BYTES;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// A hard disk as a value.
+/// The parameters of a hard disk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HddConfig {
@@ -49,7 +49,7 @@ pub struct HddConfig {
     pub link_mb_per_s: u32,
     /// Controller time of a command.
     pub command_ns: u64,
-    /// What it promises about power cuts.
+    /// The device's promises about power cuts.
     pub promises: Promises,
 }
 
@@ -80,7 +80,7 @@ impl HddConfig {
     }
 }
 
-/// The longest time of a configuration: sums of longer ones would overflow in a long replay.
+/// Maximum of the times in a configuration: sums of longer times could overflow in a long replay.
 const MAX_NS: u64 = 60_000_000_000;
 
 /// Western Digital WD10EZEX, 1 TB: the hard disk of the `insert-buffer` document.
@@ -157,17 +157,17 @@ pub const SOURCES_SATA_7200: &[Source] = &[
 pub struct Hdd {
     config: HddConfig,
     timed: bool,
-    /// Seek curve: constant, square-root and linear coefficient.
+    /// Coefficients of the seek curve: constant, square-root, linear.
     curve: (f64, f64, f64),
     revolution_ns: f64,
     busy_until: u64,
-    /// Where the last media access ended.
+    /// Block at which the last media access ended.
     arm: u32,
-    /// When it ended.
+    /// Time at which it ended.
     arm_since: u64,
     /// Blocks waiting in the write cache.
     dirty: BTreeSet<u32>,
-    /// When the first block came into the empty cache.
+    /// Time at which the first block entered the empty cache.
     dirty_since: u64,
     counters: Counters,
 }
@@ -196,7 +196,7 @@ impl Hdd {
         if share <= 0.0 { 0 } else { (a + b * share.sqrt() + c * share) as u64 }
     }
 
-    /// Share of the stroke at which a block lies: 0 outside, 1 inside.
+    /// Position of a block's track as a share of the stroke: 0 outermost, 1 innermost.
     fn radius(&self, lba: u32) -> f64 {
         let (outer, inner) = (f64::from(self.config.outer_mb_per_s), f64::from(self.config.inner_mb_per_s));
         let share = f64::from(lba) / f64::from(self.config.capacity_blocks);
@@ -212,7 +212,7 @@ impl Hdd {
         1000.0 / (outer - (outer - inner) * radius)
     }
 
-    /// When a media access that may start at `from` has transferred its blocks. Moves the arm.
+    /// Returns the time at which a media access that may start at `from` has transferred its blocks. Moves the arm.
     fn access(&mut self, op: Op, from: u64, lba: u32, blocks: u32) -> u64 {
         let radius = self.radius(lba);
         let per_byte = self.media_ns_per_byte(radius);
@@ -234,8 +234,8 @@ impl Hdd {
         u64::from(blocks) * u64::from(BLOCK_BYTES) * 1000 / u64::from(self.config.link_mb_per_s)
     }
 
-    /// Writes the next run of waiting blocks, upwards from the arm, starting at `from` or when they have come; returns
-    /// its end.
+    /// Writes the next run of waiting blocks, upwards from the arm, starting at `from` or when they entered the cache,
+    /// whichever is later; returns its end.
     fn destage(&mut self, from: u64) -> u64 {
         let next = self.dirty.range(self.arm..).next().or_else(|| self.dirty.first()).copied();
         let Some(first) = next else { return from };
@@ -246,7 +246,7 @@ impl Hdd {
         self.access(Op::Write, from.max(self.dirty_since), first, blocks)
     }
 
-    /// Empties the cache with the time the disk was idle before `now`.
+    /// Destages blocks in the idle time before `now`.
     fn use_idle_time(&mut self, now: u64) {
         while !self.dirty.is_empty() && self.busy_until.max(self.dirty_since) < now {
             self.busy_until = self.destage(self.busy_until);

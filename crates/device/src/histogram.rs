@@ -1,9 +1,9 @@
-//! Latencies within 1 %, from nanoseconds to hours.
+//! Histograms of latencies, from nanoseconds to hours, exact to 1 %.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// Two digits: a value and the one shown for it differ by less than 1 %.
+/// Significant digits of the histogram: a value and its class differ by less than 1 %.
 const SIGNIFICANT_DIGITS: u8 = 2;
 
 /// Latencies of a kind of request in nanoseconds. Mean and maximum are exact.
@@ -30,7 +30,7 @@ impl Latencies {
         self.max_ns = self.max_ns.max(ns);
     }
 
-    /// The figures a report shows.
+    /// The figures of a report.
     pub fn summary(&self) -> Latency {
         let us = |ns: u64| ns as f64 / 1000.0;
         let quantile = |q: f64| us(self.histogram.value_at_quantile(q).min(self.max_ns));
@@ -55,11 +55,11 @@ pub struct Latency {
     pub mean_us: f64,
     /// Median.
     pub p50_us: f64,
-    /// 99 of 100 are faster.
+    /// 99th percentile.
     pub p99_us: f64,
-    /// 999 of 1000 are faster.
+    /// 99.9th percentile.
     pub p999_us: f64,
-    /// The slowest.
+    /// Maximum.
     pub max_us: f64,
 }
 

@@ -1,8 +1,8 @@
-//! The bytes of a disk at one moment: to begin again from the same state, many times.
+//! Copies of a disk's bytes at one moment, so that many runs can begin with the same state.
 //!
 //! Rules
-//! 1. Pieces of zeros are not kept.
-//! 2. As a file an image is sparse and has the disk's length, as a raw disk image has.
+//! 1. Pieces that are all zeros are not stored.
+//! 2. The file of an image is a raw disk image: sparse, of the disk's length.
 
 use crate::error::{DeviceError, Result};
 use crate::store::Store;
@@ -20,7 +20,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// What a store of `len` bytes holds.
+    /// The contents of a store of `len` bytes.
     pub(crate) fn of(store: &dyn Store, len: u64) -> Result<Image> {
         Image::read(len, |offset, buf| store.read(offset, buf))
     }
@@ -37,7 +37,7 @@ impl Image {
         Ok(Image { len, pieces })
     }
 
-    /// Makes `store`, of the same length, hold these bytes and nothing else.
+    /// Replaces the contents of `store`, which has the same length.
     pub(crate) fn put(&self, store: &dyn Store) -> Result<()> {
         store.punch(0, self.len)?;
         self.pieces.iter().try_for_each(|(offset, piece)| store.write(*offset, piece))

@@ -1,19 +1,19 @@
-//! A label for every block of a device (its stream, its name), kept as stretches of equal labels.
+//! A label for each block of a device (its stream, its name), stored as ranges of equal labels.
 
-/// A label for every block of the device, kept as stretches.
+/// A label for each block of the device, stored as ranges.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Labels<T> {
-    /// Where each stretch begins, ascending, the first at 0.
+    /// First block of each range, ascending, the first at 0, and its label.
     stretches: Vec<(u32, T)>,
 }
 
 impl<T: Copy + PartialEq> Labels<T> {
-    /// Everything is `label`.
+    /// Gives all blocks one label.
     pub fn all(label: T) -> Labels<T> {
         Labels { stretches: vec![(0, label)] }
     }
 
-    /// Makes `blocks` blocks from `first` `label`.
+    /// Gives `blocks` blocks from `first` the label.
     pub fn paint(&mut self, first: u32, blocks: u32, label: T) {
         let end = first.saturating_add(blocks);
         let after = self.at(end);
@@ -32,14 +32,15 @@ impl<T: Copy + PartialEq> Labels<T> {
         self.stretches[self.stretches.partition_point(|(start, _)| *start <= lba) - 1].1
     }
 
-    /// Other labels for the same blocks.
+    /// Replaces each label by its image under `f`.
     pub fn map<U: Copy + PartialEq>(&self, f: impl Fn(T) -> U) -> Labels<U> {
         let mut stretches: Vec<(u32, U)> = self.stretches.iter().map(|(start, label)| (*start, f(*label))).collect();
         stretches.dedup_by(|next, previous| next.1 == previous.1);
         Labels { stretches }
     }
 
-    /// Calls `f` with each stretch of equal label in `blocks` blocks from `lba`: first block, number, label.
+    /// Calls `f` for each range of equal labels in `blocks` blocks from `lba`, with its first block, number of blocks
+    /// and label.
     #[inline]
     pub fn split<E>(
         &self,

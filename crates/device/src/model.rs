@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::ssd::counters::Counters;
 use serde::{Deserialize, Serialize};
 
-/// What a request does.
+/// The operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Op {
@@ -17,7 +17,7 @@ pub enum Op {
     Read,
     /// Writes blocks.
     Write,
-    /// The contents of blocks are not needed any more (trim).
+    /// Discards the contents of blocks (trim).
     Discard,
     /// Makes all completed writes durable.
     Flush,
@@ -26,7 +26,7 @@ pub enum Op {
 /// One request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// What to do.
+    /// The operation.
     pub op: Op,
     /// First 4 KiB block; 0 for a flush.
     pub lba: u32,
@@ -64,15 +64,16 @@ pub trait BlockModel: Send {
     fn capacity_blocks(&self) -> u32;
     /// Streams a write may name.
     fn streams(&self) -> u8;
-    /// Takes a request at `now_ns`; returns when it completes.
+    /// Submits a request at `now_ns`; returns its completion time.
     fn submit(&mut self, now_ns: u64, request: &Request) -> Result<u64>;
-    /// What was counted so far.
+    /// The counters.
     fn counters(&self) -> Counters;
     /// Wear, where the medium wears.
     fn wear(&self) -> Option<Wear>;
-    /// Power was cut and came back: volatile buffers are empty.
+    /// Empties the volatile buffers, as a power cut does.
     fn power_cut(&mut self);
-    /// Completes everything in flight at no cost: buffered data is on the medium, and the device is idle at time 0.
+    /// Completes everything in flight without taking time: buffered data is on the medium, and the device is idle at
+    /// time 0.
     fn rest(&mut self);
 }
 

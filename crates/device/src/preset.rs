@@ -8,13 +8,13 @@ use crate::ssd::config::SsdConfig;
 use crate::ssd::{Ssd, preset as ssd};
 use serde::{Deserialize, Serialize};
 
-/// Whether a figure can be read somewhere or was chosen.
+/// The basis of a figure: a publication or an assumption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Basis {
-    /// The note says where.
+    /// Published; the note names the source.
     Published,
-    /// The note says why.
+    /// Assumed; the note has the reason.
     Assumed,
 }
 
@@ -22,7 +22,7 @@ pub enum Basis {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Source(pub &'static str, pub Basis, pub &'static str);
 
-/// A device as a value: all that is needed to build it.
+/// The configuration of a device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeviceConfig {
@@ -93,7 +93,7 @@ impl DeviceConfig {
         }
     }
 
-    /// What it promises about power cuts.
+    /// The device's promises about power cuts.
     pub fn promises(&self) -> Promises {
         match self {
             DeviceConfig::Ssd(config) => config.promises,
@@ -101,7 +101,7 @@ impl DeviceConfig {
         }
     }
 
-    /// Changes what it promises. Whether an SSD has power-loss protection follows from whether its cache is volatile.
+    /// Changes the promises. Whether an SSD has power-loss protection follows from whether its cache is volatile.
     pub fn set_promises(&mut self, promises: Promises) {
         match self {
             DeviceConfig::Ssd(config) => {
@@ -127,7 +127,7 @@ pub struct Preset {
     pub name: &'static str,
     /// One line about it.
     pub summary: &'static str,
-    /// Where its values come from.
+    /// The sources of its values.
     pub sources: &'static [Source],
     make: fn() -> DeviceConfig,
 }
@@ -138,7 +138,7 @@ impl Preset {
         (self.make)()
     }
 
-    /// Where a parameter comes from: its own source, else that of the group it is in, else that of the whole preset.
+    /// The source of a parameter: its own source, else its group's, else that of the whole preset.
     pub fn source_of(&self, path: &str) -> Option<&'static Source> {
         let speaks_of = |source: &&Source| {
             source.0 == "all"

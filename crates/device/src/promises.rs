@@ -1,4 +1,5 @@
-//! What a device promises about power cuts, as data. [`crash`](crate::crash) leaves any outcome these promises allow.
+//! The promises of a device about power cuts. [`crash`](crate::crash) chooses one of the outcomes that these promises
+//! allow.
 //!
 //! The five fault classes are those that Zheng, Tucek, Qin and Lillibridge ("Understanding the Robustness of SSDs under
 //! Power Fault", FAST 2013) saw on 13 of 15 drives; the sixth, a flush that does nothing, makes all the others
@@ -8,7 +9,7 @@ use crate::error::{DeviceError, Result};
 use highwater_storage::power_cut::Guarantees;
 use serde::{Deserialize, Serialize};
 
-/// What a device guarantees and what it gets wrong.
+/// The guarantees of a device, and its faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Promises {
@@ -21,9 +22,9 @@ pub struct Promises {
     /// Completed writes that were not flushed may be lost in a power cut. False for a device with power-loss
     /// protection.
     pub volatile_cache: bool,
-    /// Of the writes not flushed, those that survive are the first ones: a prefix in order of completion.
+    /// The unflushed writes that survive are a prefix in the order of completion.
     pub ordered: bool,
-    /// How the device breaks its promises.
+    /// The faults by which the device breaks its promises.
     pub faults: Faults,
 }
 
@@ -40,7 +41,7 @@ impl Default for Promises {
     }
 }
 
-/// Switches for what a device gets wrong at a power cut. All off by default.
+/// Switches for the faults of a device at a power cut. All are off by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Faults {
@@ -49,9 +50,9 @@ pub struct Faults {
     pub shorn_writes: bool,
     /// Writes that were flushed may be lost although later ones survive.
     pub unserializable_writes: bool,
-    /// Bits flip in blocks written lately.
+    /// Bits flip in recently written blocks.
     pub bit_corruption: bool,
-    /// The map loses a stretch of the device: its blocks cannot be read until written again.
+    /// The mapping of a range of the device is lost: its blocks cannot be read until they are written again.
     pub metadata_corruption: bool,
     /// The device does not start again.
     pub dead_device: bool,
@@ -65,7 +66,7 @@ impl Promises {
         Promises { atomic_write_bytes, volatile_cache: false, ordered: true, ..Promises::default() }
     }
 
-    /// What of this decides which writes survive.
+    /// The subset of the promises that determines which writes survive.
     pub(crate) fn guarantees(&self) -> Guarantees {
         Guarantees {
             atomic_write_bytes: self.atomic_write_bytes,

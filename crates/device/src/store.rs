@@ -1,7 +1,7 @@
-//! Where the bytes of an emulated device are: sparse memory or a file. Without model, time or crashes.
+//! The store of an emulated device's bytes, in sparse memory or a file. It knows no model, no time and no crashes.
 //!
 //! Rules
-//! 1. What was never written, or punched out, reads as zeros.
+//! 1. A range that was never written, or was punched out, reads as zeros.
 //! 2. Ranges are within the store's length; the caller has checked.
 //! 3. Concurrent calls on disjoint ranges do not disturb each other.
 //! 4. A file belongs to one store at a time: it is locked as long as the store lives.
@@ -20,18 +20,18 @@ pub trait Store: Send + Sync {
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()>;
     /// Writes `data` at `offset`.
     fn write(&self, offset: u64, data: &[u8]) -> Result<()>;
-    /// Makes a range read as zeros and frees its memory where that is easy.
+    /// Makes a range read as zeros, and frees its memory or blocks where they are punched out as a whole.
     fn punch(&self, offset: u64, len: u64) -> Result<()>;
-    /// Bytes of memory or file it takes, roughly.
+    /// Approximate bytes of memory or file that are allocated.
     fn stored_bytes(&self) -> u64;
 }
 
 const CHUNK_BYTES: u64 = 256 << 10;
 
-/// A stretch of memory, once it was written to.
+/// A chunk of memory, allocated by the first write to it.
 type Chunk = Mutex<Option<Box<[u8]>>>;
 
-/// Memory that exists only where something was written.
+/// Sparse memory.
 pub struct MemoryStore {
     chunks: Box<[Chunk]>,
     allocated: AtomicU64,
@@ -107,7 +107,7 @@ pub struct FileClaim {
     made: Made,
 }
 
-/// A file that is not made yet.
+/// The path of a new file, which is removed if the claim is dropped.
 struct Made(Option<PathBuf>);
 
 impl Drop for Made {

@@ -1,4 +1,4 @@
-//! What a device did between two moments, for results of other measurements.
+//! The work of a device between two moments, for the results of measurements.
 
 use crate::disk::Disk;
 use crate::model::Wear;
@@ -14,20 +14,20 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// Now.
+    /// The device's counters now.
     pub fn of(disk: &Disk) -> Mark {
         Mark { counters: disk.counters(), now_ns: disk.now_ns() }
     }
 }
 
-/// What a device did between two moments. Field names are kept across releases.
+/// The work of a device between two moments. Field names are kept across releases.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeviceUsage {
     /// Name of the device.
     pub device: String,
     /// Its capacity.
     pub capacity_bytes: u64,
-    /// The device's own time that passed, seconds; 0 when it does not keep time.
+    /// Elapsed device time in seconds; 0 for a device without time.
     pub device_s: f64,
     /// Bytes and requests.
     pub totals: Totals,

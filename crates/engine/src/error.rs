@@ -4,7 +4,7 @@ use crate::types::PageNo;
 use highwater_storage::{OpenError, StorageError};
 use std::path::PathBuf;
 
-/// What is wrong with a page.
+/// The kind of damage of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PageDamage {
@@ -29,11 +29,11 @@ pub enum Error {
     /// A page does not verify, or its contents are inconsistent.
     #[error("page {page} of the data file is corrupt: {reason}")]
     CorruptPage {
-        /// Which page.
+        /// The page.
         page: PageNo,
-        /// What kind of damage it is.
+        /// The kind of damage.
         kind: PageDamage,
-        /// What was found.
+        /// The damage as text.
         reason: String,
     },
     /// The files of the database are inconsistent, or one of them is damaged.
@@ -61,7 +61,7 @@ pub enum Error {
     PoolExhausted {
         /// Frames in the pool.
         frames: usize,
-        /// How long the caller waited.
+        /// Time that the caller waited.
         waited_ms: u64,
     },
     /// One atomic change is too large for the redo log.
@@ -75,7 +75,7 @@ pub enum Error {
     BadOption {
         /// The option's name on the command line.
         option: String,
-        /// What is wrong with the value.
+        /// The problem with the value.
         reason: String,
     },
     /// A key is too long for its tree, whose limit follows from the page size and the definition at its creation
@@ -147,14 +147,14 @@ pub enum Error {
         /// Its name.
         table: String,
     },
-    /// The table was dropped after the handle was made.
+    /// The table was dropped after the handle was opened.
     #[error("table {table} was dropped")]
     TableDropped {
         /// Its name.
         table: String,
     },
-    /// The table was renamed or truncated, or its columns were changed, after the handle was made.
-    /// [`Database::table`](crate::Database::table) has a new handle.
+    /// The table was renamed or truncated, or its columns were changed, after the handle was opened.
+    /// [`Database::table`](crate::Database::table) returns a new handle.
     #[error("table {table} was changed since its handle was made; get a new one from the database")]
     TableChanged {
         /// The name it had.
@@ -176,7 +176,7 @@ pub enum Error {
         /// The index's.
         index: String,
     },
-    /// A table or index cannot be as it is described.
+    /// An impossible definition of a table or index.
     #[error("{0}")]
     Schema(String),
     /// An entry of an index, its covered columns included, is too long for its tree.
@@ -194,7 +194,7 @@ pub enum Error {
     Collation {
         /// The collation's name.
         collation: String,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
     /// A value does not fit its column, or the type as which it is read.
@@ -202,7 +202,7 @@ pub enum Error {
     BadValue {
         /// Column name.
         column: String,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
     /// A value has no counterpart in another type; see [`FromValue`](crate::FromValue) and
@@ -212,7 +212,7 @@ pub enum Error {
     /// This cannot be the name of a prepared transaction.
     #[error("wrong transaction name: {reason}")]
     BadXid {
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
     /// A transaction of this name is prepared already, or is being prepared.
@@ -236,7 +236,7 @@ pub enum Error {
         xid: String,
     },
     /// Changes after this number are no longer kept ([`Database::trim_changes`](crate::Database::trim_changes)): the
-    /// consumer's copy has to be made again.
+    /// consumer must begin again with a new copy.
     #[error(
         "the consumer asked for changes after number {since}, but only changes after {trimmed} are kept; make the \
          copy again"
@@ -270,7 +270,7 @@ pub enum Error {
     NotServed {
         /// The database's folder.
         folder: PathBuf,
-        /// Why it cannot be reached.
+        /// The reason why it cannot be reached.
         reason: String,
     },
     /// The connection to the process that has the database open has ended, and the snapshot with it. Take another
@@ -288,8 +288,8 @@ pub enum Error {
     /// A call that is not possible in the present state of the transaction or database.
     #[error("{0}")]
     Usage(String),
-    /// A file of the database, nearly always the data file, has no room left and cannot grow: its file system is full,
-    /// or a limit of its size is reached.
+    /// A file of the database, usually the data file, has no free space and cannot grow: its file system is full, or a
+    /// limit of its size is reached.
     #[error(
         "{file} has no free space and cannot grow ({source}): free space on its file system, raise the limit if it is \
          one of this process, or delete rows or drop tables; their space is used again"
@@ -320,7 +320,7 @@ impl Error {
         Error::CorruptPage { page, kind, reason: reason.into() }
     }
 
-    /// What kind of damage of a page it is.
+    /// The kind of damage, if the error is damage of a page.
     pub(crate) fn page_damage(&self) -> Option<PageDamage> {
         match self {
             Error::CorruptPage { kind, .. } => Some(*kind),
@@ -369,7 +369,7 @@ impl Error {
         }
     }
 
-    /// Whether entries of a row cannot be made because of the function of a collation.
+    /// Whether the function of a collation prevents the encoding of a row's entries.
     pub(crate) fn is_of_collation(&self) -> bool {
         matches!(self, Error::Collation { .. })
     }

@@ -44,12 +44,12 @@ pub struct SalvagedTable {
     pub rows_lost: u64,
 }
 
-/// What a salvage did.
+/// The result of a salvage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SalvageReport {
     /// The tables, by name.
     pub tables: Vec<SalvagedTable>,
-    /// What is lost or damaged: pages, rows, ranges of keys, indexes.
+    /// The losses and damage: pages, rows, ranges of keys, indexes.
     pub losses: Vec<Finding>,
     /// The names of prepared transactions in the file. Their changes are not copied; the versions before them are.
     pub prepared: Vec<Xid>,
@@ -313,7 +313,7 @@ impl Salvage<'_> {
         txn.commit()
     }
 
-    /// The row as it is to be copied, and whether that is an older version of it.
+    /// The row to copy, and whether it is an older version.
     fn row(&self, table: &RawTable, key: &[u8], value: &[u8]) -> Result<Option<(Vec<u8>, bool)>> {
         let version = self.version(table, key, value)?;
         if let Some((row, _)) = &version {

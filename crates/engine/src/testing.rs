@@ -64,7 +64,7 @@ pub(crate) fn records(parts: &OpenParts, tree: &BTree) -> BTreeMap<Vec<u8>, Vec<
     }
 }
 
-/// Which read a [`ReadGate`] holds back, and whether a thread waits for it.
+/// The read that a [`ReadGate`] delays, and whether a thread waits for it.
 #[derive(Default)]
 struct HeldBack {
     offset: Option<u64>,
@@ -77,7 +77,7 @@ pub(crate) struct ReadGate {
     held: Arc<(Mutex<HeldBack>, Condvar)>,
 }
 
-/// How long a test waits for another thread before the thread counts as stuck.
+/// Maximum wait of a test for another thread; after it the thread counts as stuck.
 const STUCK: Duration = Duration::from_secs(60);
 
 impl ReadGate {
@@ -132,7 +132,7 @@ pub(crate) fn preferring_discards(inner: Arc<dyn Device>) -> Arc<dyn Device> {
     Arc::new(TestDevice::over(inner).preferring_discards())
 }
 
-/// No leaf of the tree has less room than the extent maps say. No thread changes the tree meanwhile.
+/// Asserts that no leaf of the tree has less free space than its free class. No thread changes the tree meanwhile.
 pub(crate) fn assert_free_classes(ctx: &Context, space: &Space, tree: &BTree) {
     let mut from = None::<Vec<u8>>;
     loop {

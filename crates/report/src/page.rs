@@ -4,14 +4,14 @@ use maud::{DOCTYPE, Markup, PreEscaped, Render, html};
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("cursor.js");
-/// What holds for every page.
+/// The closing text of every page.
 const CLOSING: &str = "This page holds the whole result as JSON and loads nothing from elsewhere.";
 /// Three waves.
 const LOGO: &str = "M2 8c2.5 0 2.5 2 5 2s2.5-2 5-2 2.5 2 5 2 2.5-2 5-2\
                     M2 13.5c2.5 0 2.5 2 5 2s2.5-2 5-2 2.5 2 5 2 2.5-2 5-2\
                     M2 19c2.5 0 2.5 2 5 2s2.5-2 5-2 2.5 2 5 2 2.5-2 5-2";
 
-/// What is on a page.
+/// The contents of a page.
 #[derive(Default)]
 pub struct Page<'p> {
     /// The window's title.
@@ -20,7 +20,7 @@ pub struct Page<'p> {
     pub brand: &'p str,
     /// The heading.
     pub heading: &'p str,
-    /// What was run, on what.
+    /// The workload and the subject.
     pub lead: &'p str,
     /// The summary.
     pub tiles: Vec<Tile>,
@@ -66,7 +66,7 @@ impl Page<'_> {
     }
 }
 
-/// Whether something is good or bad news.
+/// The tone of a tile: good, bad or neutral.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tone {
     /// Neither.
@@ -134,7 +134,7 @@ impl Render for Tile {
     }
 }
 
-/// How much of the page's width a card takes.
+/// The width of a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Width {
     /// Half, if the window is wide enough.

@@ -10,7 +10,7 @@ use maud::{Markup, Render, html};
 pub struct Table<C = String> {
     /// Heading.
     pub title: String,
-    /// What to see.
+    /// The caption.
     pub caption: String,
     /// Columns of text at the left.
     pub texts: usize,
@@ -51,8 +51,8 @@ impl<C: Render> Table<C> {
         )
     }
 
-    /// Whether each row has another first cell than the previous row; false everywhere if no two adjacent rows have the
-    /// same.
+    /// Whether each row begins a group of rows with equal first cells; all false if no two adjacent rows have equal
+    /// first cells.
     fn first_of_group(&self) -> Vec<bool> {
         let names: Vec<String> =
             self.rows.iter().map(|row| row.first().map_or(String::new(), |c| c.render().into_string())).collect();

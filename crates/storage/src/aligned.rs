@@ -1,4 +1,4 @@
-//! Memory a direct read or write may use: owned, zeroed, and aligned to [`ALIGNMENT_BYTES`].
+//! Buffers for direct I/O: owned, zeroed, and aligned to [`ALIGNMENT_BYTES`].
 //!
 //! Rules
 //! 1. The first byte's address is a multiple of [`ALIGNMENT_BYTES`] for the buffer's whole life: the heap block that

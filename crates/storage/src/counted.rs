@@ -17,7 +17,7 @@ pub struct Counted {
     discarded_bytes: AtomicU64,
 }
 
-/// What a [`Counted`] device saw so far.
+/// The counts of a [`Counted`] device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Reads.
@@ -26,7 +26,7 @@ pub struct Counts {
     pub read_bytes: u64,
     /// Writes; each of a batch counts.
     pub writes: u64,
-    /// Bytes written, by [`Placement`] in its order.
+    /// Bytes written, by [`Placement`].
     pub written_bytes: [u64; Placement::ALL.len()],
     /// Syncs.
     pub syncs: u64,

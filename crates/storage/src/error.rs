@@ -1,4 +1,4 @@
-//! The storage errors: which operation, on what, where, and why; and why a set of files cannot be opened.
+//! Errors of storage operations, and of opening a set of files.
 
 use crate::EncryptionError;
 use std::path::PathBuf;
@@ -6,11 +6,11 @@ use std::path::PathBuf;
 /// Result of a storage operation.
 pub type Result<T> = std::result::Result<T, StorageError>;
 
-/// An I/O operation that failed, with everything the message needs.
+/// A failed I/O operation, with the operation, device and range for the message.
 #[derive(Debug, thiserror::Error)]
 #[error("{} failed: {source}", self.what())]
 pub struct StorageError {
-    /// What was tried: "read", "write", "sync", "open" and so on.
+    /// The operation: "read", "write", "sync", "open" and so on.
     pub operation: &'static str,
     /// The device's [`name`](crate::Device::name).
     pub device: String,
@@ -18,7 +18,7 @@ pub struct StorageError {
     pub offset: u64,
     /// Length of the range, 0 where there is none.
     pub len: u64,
-    /// The operating system's answer.
+    /// The operating system's error.
     #[source]
     pub source: std::io::Error,
 }
@@ -33,13 +33,13 @@ impl StorageError {
         }
     }
 
-    /// Whether the device failed to read.
+    /// Whether the failed operation is a read.
     pub fn is_failed_read(&self) -> bool {
         self.operation == "read"
     }
 
-    /// Whether the file can take no more: the device or file system is full, a quota is used up, or the file has the
-    /// size that is the limit.
+    /// Whether the file cannot grow: the device or file system is full, a quota is used up, or the file has reached the
+    /// limit of its size.
     pub fn is_full(&self) -> bool {
         use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
         matches!(self.source.kind(), StorageFull | QuotaExceeded | FileTooLarge)
@@ -75,7 +75,7 @@ impl std::fmt::Display for Holder {
     }
 }
 
-/// Why the files of a database cannot be opened.
+/// The reason why the files of a database cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -84,21 +84,21 @@ pub enum OpenError {
     InUse {
         /// The folder or device.
         path: PathBuf,
-        /// The process that has it open, as far as that is known.
+        /// The process that has it open, if it is known.
         by: Holder,
     },
-    /// There is no database there and none was to be created.
+    /// The folder has no database, and the caller did not request its creation.
     #[error("there is no database in {}", .0.display())]
     NotFound(PathBuf),
     /// The path of the folder leads to something else.
     #[error("{} is not a folder", .0.display())]
     NotAFolder(PathBuf),
-    /// Some of the files are there, this one is not.
+    /// One of the files is missing, although others exist.
     #[error("{} is missing, but {} exists: this database is incomplete", .missing.display(), .present.display())]
     Incomplete {
         /// The first file that is missing.
         missing: PathBuf,
-        /// A file that is there.
+        /// A file that exists.
         present: PathBuf,
     },
     /// A block device for new files holds something.
@@ -113,7 +113,7 @@ pub enum OpenError {
     NotWritable {
         /// The folder or file.
         path: PathBuf,
-        /// The operating system's answer.
+        /// The operating system's error.
         #[source]
         source: std::io::Error,
     },

@@ -29,7 +29,7 @@ pub enum Operation {
     Reserve,
 }
 
-/// How a chosen operation fails.
+/// The way in which a chosen operation fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
     /// An I/O error, once.
@@ -39,8 +39,8 @@ pub enum FaultKind {
     /// The disk is full, this time and every time after until [`Faults::clear`].
     DiskFull,
     /// Of a sync of a [device in memory](Faults::wrap_memory): an I/O error, once, and what had been written since the
-    /// last sync is lost, as where an operating system takes the pages that it could not write for written. A later
-    /// sync succeeds and does not bring it back. Of anything else as `ErrorOnce`.
+    /// last sync is lost, as on an operating system that marks pages as clean although their writeback failed. A later
+    /// sync succeeds and does not bring it back. For any other operation the same as `ErrorOnce`.
     LostSync,
 }
 
@@ -80,7 +80,7 @@ impl Faults {
         Arc::new(FaultDevice { inner, faults: self.clone(), memory: None })
     }
 
-    /// As [`wrap`](Faults::wrap), of a device that can lose what is not synced.
+    /// As [`wrap`](Faults::wrap), for a device that can lose unsynced writes.
     pub fn wrap_memory(&self, memory: MemoryDevice) -> Arc<dyn Device> {
         Arc::new(FaultDevice { inner: Arc::new(memory.clone()), faults: self.clone(), memory: Some(memory) })
     }
@@ -104,7 +104,7 @@ impl Faults {
         plan.power_off_after.is_some_and(|limit| plan.changes >= limit)
     }
 
-    /// Forgets every fault; counts continue.
+    /// Removes every fault; counts continue.
     pub fn clear(&self) {
         let mut plan = self.plan.lock();
         plan.faults.clear();
@@ -126,7 +126,7 @@ impl Faults {
         self.plan.lock().failures
     }
 
-    /// Counts one operation; how it is to fail, if at all.
+    /// Counts one operation; returns its failure, if a fault or power cut is due.
     fn next(&self, operation: Operation) -> Option<Failure> {
         let mut plan = self.plan.lock();
         if plan.power_off_after.is_some_and(|limit| plan.changes >= limit) {
@@ -153,7 +153,7 @@ impl Fault {
     }
 }
 
-/// How an operation fails.
+/// The failure of an operation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Failure {
     PowerIsOff,
@@ -173,7 +173,7 @@ impl Failure {
 struct FaultDevice {
     inner: Arc<dyn Device>,
     faults: Faults,
-    /// The device below, if it can lose what is not synced.
+    /// The device below, if it can lose unsynced writes.
     memory: Option<MemoryDevice>,
 }
 

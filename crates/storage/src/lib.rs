@@ -49,7 +49,7 @@ pub use set::{SetOptions, StorageSet, forget_data, forget_redo, redo_path};
 #[doc(hidden)]
 pub use test_device::{Request, TestDevice};
 
-/// What a write is; the storage maps it to a stream, a lifetime hint or nothing.
+/// The purpose of a write; the storage maps it to a stream, a lifetime hint or nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Placement {
@@ -69,7 +69,7 @@ pub enum Placement {
     IndexInner,
     /// Everything else (headers, extent maps, overflow pages).
     Other,
-    /// Segments of pages, of any type, that are rarely written or of which nothing is known.
+    /// Store segments of pages of any type that are rarely written, or whose lifetime is not known.
     Lifetime0,
     /// Segments of pages that live half as long as those of the longest known lifetime, at most.
     Lifetime1,
@@ -119,7 +119,7 @@ pub struct Write<'a> {
     pub offset: u64,
     /// The bytes; offset, length and address are multiples of [`Device::alignment_bytes`].
     pub data: &'a [u8],
-    /// What the bytes are.
+    /// The purpose of the write.
     pub placement: Placement,
 }
 
@@ -135,14 +135,14 @@ pub struct Read<'a> {
 /// Is called for each read of a batch, by its index: the bytes that were read, or why they were not.
 pub type ReadCallback<'f> = dyn FnMut(usize, Result<&[u8]>) + 'f;
 
-/// System calls a device made for its caller so far; zeros for a device that makes none.
+/// Counts of a device's system calls; zeros for a device that makes none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IoCounts {
     /// Calls that make writes durable. A [`Device::sync`] may need none.
     pub syncs: u64,
-    /// Writes, each a call of its own.
+    /// Writes, a system call for each.
     pub writes: u64,
-    /// Writes handed over in batches through io_uring.
+    /// Writes submitted in batches through io_uring.
     pub ring_writes: u64,
 }
 
@@ -162,20 +162,21 @@ pub trait Device: Send + Sync + 'static {
     fn write_batch(&self, writes: &[Write<'_>]) -> Result<()> {
         writes.iter().try_for_each(|w| self.write_at(w.offset, w.data, w.placement))
     }
-    /// Reads many ranges, in any order, possibly at once. Calls `done` once for each, as soon as it is read or has
-    /// failed. The others are read even if one fails.
+    /// Reads many ranges, in any order, possibly at once. Calls `done` once for each read, as soon as it has completed
+    /// or failed. The others are read even if one fails.
     fn read_batch(&self, reads: &mut [Read<'_>], done: &mut ReadCallback<'_>) {
         for (index, read) in reads.iter_mut().enumerate() {
             let result = self.read_at(read.offset, read.buf);
             done(index, result.map(|()| &*read.buf));
         }
     }
-    /// Whether the reads of a batch are in flight at once. Else they follow each other, and many threads are better.
+    /// Whether the reads of a batch are in flight concurrently. Otherwise they are sequential, and concurrent reads
+    /// need several threads.
     fn supports_batch_reads(&self) -> bool {
         false
     }
-    /// Begins writeback of the range from this machine's cache to the device, so that a later `sync` waits for less.
-    /// Nothing is durable by it. A device without such a cache does nothing.
+    /// Begins writeback of the range from this machine's cache to the device, so that a later `sync` waits for less. It
+    /// makes nothing durable. A device without such a cache does nothing.
     ///
     /// # Errors
     /// As for a failed `sync`: the caller must stop using the device.
@@ -192,20 +193,20 @@ pub trait Device: Send + Sync + 'static {
         Ok(())
     }
     /// Tells the device that the contents of the range are not needed any more; it may read as anything afterwards, and
-    /// its room may be used by others until it is reserved again.
+    /// its blocks may be used by other files until the range is reserved again.
     fn discard(&self, offset: u64, len: u64) -> Result<()>;
-    /// Whether what was discarded can be written again whatever else fills the disk: so on a device of its own, not on
-    /// a file, whose place a discard releases.
+    /// Whether a discarded range can be written again even if the disk is full meanwhile. True for a device with blocks
+    /// of its own; false for a file, whose blocks a discard releases.
     fn discard_keeps_room(&self) -> bool {
         false
     }
     /// Whether the length is fixed, as a block device's: setting a length up to it succeeds, but neither changes nor
-    /// zeroes anything, and blocks that were never written have the contents of before.
+    /// zeroes anything, and blocks that were never written keep their old contents.
     fn has_fixed_len(&self) -> bool {
         false
     }
-    /// Bytes that no power cut tears: of a write, each aligned piece of this size is afterwards as it was or as it was
-    /// written. Without a better promise the smallest sector.
+    /// Size of an aligned piece that no power cut tears: after a power cut each aligned piece of a write has its old or
+    /// its new contents. Without a better promise the smallest sector.
     fn atomic_write_bytes(&self) -> usize {
         512
     }
@@ -225,15 +226,15 @@ pub trait Device: Send + Sync + 'static {
     fn prefers_discards(&self) -> bool {
         false
     }
-    /// How many lifetimes the device separates: writes of this many [lifetimes](Placement::LIFETIMES), the shortest
-    /// first, go to erase units of their own. 1 = none: erase units are filled in the order of writes.
+    /// The number of lifetimes that the device separates: writes of this many [lifetimes](Placement::LIFETIMES), the
+    /// shortest first, go to erase units of their own. 1 = none: erase units are filled in the order of writes.
     fn lifetime_streams(&self) -> usize {
         1
     }
     /// Offsets, lengths and buffer addresses must be multiples of this (1 = no constraint).
     fn alignment_bytes(&self) -> usize;
-    /// What the bytes are on, the same for as long as it is the same device and different for another; `None` for
-    /// memory, where there is nothing to measure.
+    /// An identity of the physical device, stable over time and different for another device; `None` for memory, where
+    /// there is nothing to measure.
     fn identity(&self) -> Option<String> {
         None
     }

@@ -2,17 +2,17 @@
 //!
 //! Rule: the formats themselves belong to the engine; it takes its magic numbers from here.
 
-/// Length of the start of a file within which its mark is.
+/// Bytes at the start of a file that include its mark.
 pub const LENGTH: usize = DATA_AT + 8;
 /// Mark of the data file, after the header of its first page.
 pub const DATA: [u8; 8] = *b"HIGHWTR\0";
-/// Where.
+/// Offset of the mark in the page.
 pub const DATA_AT: usize = 32;
 /// Mark of the redo log, at its start.
 pub const REDO: [u8; 8] = *b"HWREDO\r\n";
 /// Mark of the doublewrite file, in a directory.
 pub const DOUBLEWRITE: [u8; 8] = *b"HWDBLWR1";
-/// Where in the directory.
+/// Offset of the mark in the directory.
 pub const DOUBLEWRITE_AT: usize = 8;
 
 /// Mark of the table of data keys of an encrypted database, at its start.

@@ -1,4 +1,4 @@
-//! Enums whose values have names: on command lines, in results, in messages.
+//! Enums with named values, for command lines, results and messages.
 
 /// Gives a type `ALL` (its values), `name` (the name of one), `named` (the value of a name) and `names` (all names, for
 /// messages). A value without a name does not compile.

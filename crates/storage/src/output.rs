@@ -3,9 +3,9 @@
 //!
 //! Rules
 //! 1. A regular file is replaced whole or not at all: it is written under an unpredictable name in the same folder,
-//!    made for it alone, synced, given the permissions of the file it replaces, and renamed; then the folder is synced.
-//!    Until [`OutputFile::finish`] the file under the requested name does not change, and a drop before that leaves no
-//!    file.
+//!    which no other file has, synced, given the permissions of the file it replaces, and renamed; then the folder is
+//!    synced. Until [`OutputFile::finish`] the file under the requested name does not change, and a drop before that
+//!    leaves no file.
 //! 2. A device, a pipe, a terminal, and a file that is named by an open descriptor (`/dev/stdout`, `/proc/self/fd/N`),
 //!    is written in place. A folder is refused.
 //! 3. A symbolic link is followed: its target is replaced.
@@ -19,7 +19,7 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::path::{Path, PathBuf};
 
-/// Links that are followed, one to the next, as the kernel does.
+/// Maximum number of consecutive links that are followed, as in the kernel.
 const MAX_LINKS: usize = 40;
 /// Names of a database's files.
 const NAMES: [&str; 4] = ["data", "redo", "doublewrite", "keys"];
@@ -31,16 +31,16 @@ pub struct OutputFile {
     replaces: Option<Replaces>,
 }
 
-/// A regular file that waits to take its place.
+/// A complete replacement of a regular file, before the rename.
 #[derive(Debug)]
 struct Replaces {
     temporary: PathBuf,
     target: PathBuf,
 }
 
-/// Where an output goes.
+/// The target of an output.
 enum Place {
-    /// Written as it is.
+    /// A target that is written in place.
     InPlace,
     /// A regular file at the end of all links, or none yet; with what is known of it if there is one.
     Regular(PathBuf, Option<Metadata>),
@@ -82,7 +82,7 @@ impl OutputFile {
         Ok(OutputFile { file, replaces: None })
     }
 
-    /// Finds out whether an output could be made, and leaves everything as it is. A pipe is not opened: its reader
+    /// Checks whether an output could be created, without changing anything. A pipe is not opened, because its reader
     /// would see its end.
     ///
     /// # Errors
@@ -104,10 +104,10 @@ impl OutputFile {
         file.finish()
     }
 
-    /// Ends the output: a regular file takes its place, durably.
+    /// Ends the output: a regular file replaces the old file, durably.
     ///
     /// # Errors
-    /// The operating system's: the file that was there before is there still.
+    /// The operating system's: the old file is unchanged.
     pub fn finish(mut self) -> Result<()> {
         self.file.flush()?;
         let Some(Replaces { temporary, target }) = &self.replaces else { return Ok(()) };
@@ -138,7 +138,7 @@ impl Drop for OutputFile {
     }
 }
 
-/// Where an output to `path` goes, if it may go anywhere.
+/// The target of an output to `path`, unless it is refused.
 fn find(path: &Path) -> Result<Place> {
     if path.as_os_str().as_encoded_bytes().ends_with(b"/") || path.is_dir() {
         return Err(Error::new(ErrorKind::IsADirectory, "is a folder"));
@@ -181,13 +181,13 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Whether a file begins as one of a database does. What cannot be read is not recognized.
+/// Whether a file begins like a database's file. A file that cannot be read is not recognized.
 fn is_marked(path: &Path) -> bool {
     let mut start = [0; mark::LENGTH];
     File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && mark::is_of_a_database(&start)
 }
 
-/// Whether a file has the name of a database's file, and another one in its folder is one.
+/// Whether a file has the name of a database's file, and its folder has a file of a database.
 fn is_next_to_a_marked(path: &Path) -> bool {
     let named = path.file_name().is_some_and(|name| NAMES.iter().any(|one| name == *one));
     let is_regular = |path: &Path| path.metadata().is_ok_and(|found| found.is_file());

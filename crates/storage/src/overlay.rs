@@ -15,7 +15,7 @@ use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Unit of what is kept.
+/// Bytes of a block.
 const BLOCK_BYTES: u64 = 4096;
 
 /// Changed blocks in memory.
@@ -25,12 +25,12 @@ const MEMORY_BYTES: u64 = 32 << 20;
 pub struct Overlay {
     below: Arc<dyn Device>,
     memory_bytes: u64,
-    /// Where the temporary file is created.
+    /// Folder of the temporary file.
     folder: PathBuf,
     changes: RwLock<Changes>,
 }
 
-/// Where a changed block is kept.
+/// The copy of a changed block.
 enum Kept {
     Memory(Box<[u8]>),
     /// At this block of the temporary file.
@@ -43,7 +43,7 @@ struct Spill {
     file: Option<Arc<dyn Device>>,
     is_encrypted: bool,
     blocks: u64,
-    /// Blocks that are not in use any more.
+    /// Free blocks of the temporary file.
     free: Vec<u64>,
 }
 
@@ -121,7 +121,7 @@ impl Overlay {
 }
 
 impl Changes {
-    /// Forgets the changed blocks of these numbers.
+    /// Discards the changed blocks with these numbers.
     fn forget(&mut self, is_gone: impl Fn(u64) -> bool) {
         for (_, kept) in self.blocks.extract_if(|number, _| is_gone(*number)) {
             match kept {
@@ -145,7 +145,7 @@ impl Spill {
         self.file().write_at(at * BLOCK_BYTES, block, Placement::Other)
     }
 
-    /// Writes one more block; returns where.
+    /// Appends a block; returns its position.
     fn add(&mut self, folder: &Path, block: &[u8]) -> Result<u64> {
         if self.file.is_none() {
             let file: Arc<dyn Device> = Arc::new(FileDevice::temporary(folder, FlushMethod::Fsync)?);

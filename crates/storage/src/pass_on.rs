@@ -1,9 +1,9 @@
-//! What a device that wraps another passes on: everything that is said of the device below, so that no wrapper hides a
+//! Delegation in device wrappers: the properties of a wrapper are those of the device below, so no wrapper hides a
 //! promise of it.
 
-/// In an `impl Device` of a wrapper whose field `inner` is the device below: every method through which no bytes pass.
-/// The wrapper itself has those through which they do. `pass_on!(all but sizes)` leaves length and alignment to it too,
-/// `pass_on!(all but steered)` the promises that a [`TestDevice`](crate::TestDevice) may override.
+/// For the `impl Device` of a wrapper whose field `inner` is the device below: delegates every method that transfers no
+/// bytes. The wrapper implements the methods that do. With `pass_on!(all but sizes)` it also implements length and
+/// alignment, with `pass_on!(all but steered)` the promises that a [`TestDevice`](crate::TestDevice) may override.
 #[macro_export]
 macro_rules! pass_on {
     () => {

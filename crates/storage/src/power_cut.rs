@@ -1,16 +1,16 @@
-//! What a power cut may leave of writes that are not certain yet: a pure function of what the device guarantees, the
-//! writes, and random numbers.
+//! The outcome of a power cut for writes that are not durable: a pure function of the device's guarantees, the writes,
+//! and random numbers.
 //!
 //! Terms
-//! - A *piece* of a write is what survives whole or not at all: an aligned atomic unit that the write covers, a
-//!   512-byte sector of the rest, or a short write as a whole where the device guarantees that.
-//! - A write is *under way* until it has completed.
+//! - A *piece* of a write survives whole or not at all. It is an aligned atomic unit that the write covers, a 512-byte
+//!   sector of the rest, or a short write as a whole if the device guarantees that.
+//! - A write is *in flight* until it has completed.
 //!
 //! Rules
-//! 1. Without guaranteed order any subset of pieces may survive. With it the writes that survive are the first to
-//!    complete; the last of them may survive in part.
-//! 2. A write under way is never certain, whatever the device guarantees, and comes after all that completed. Many can
-//!    be under way together.
+//! 1. Without guaranteed order any subset of pieces may survive. With guaranteed order the first writes to complete
+//!    survive; the last of them may survive in part.
+//! 2. A write in flight is never durable, whatever the device guarantees, and is ordered after all completed writes.
+//!    Many writes can be in flight.
 //! 3. The same seed gives the same outcome for the same writes.
 
 use fastrand::Rng;
@@ -21,7 +21,7 @@ pub const SECTOR_BYTES: u64 = 512;
 /// Unit that a shorn write damages.
 const BLOCK_BYTES: u64 = 4096;
 
-/// What a device guarantees about writes when power fails, and which of its guarantees it breaks.
+/// The guarantees of a device about writes at a power cut, and the guarantees that it breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Guarantees {
     /// An aligned piece of this size (a power of two, 512 or more) survives whole or not at all.
@@ -30,7 +30,7 @@ pub struct Guarantees {
     pub atomic_anywhere: bool,
     /// Completed writes that were not flushed may be lost.
     pub volatile_cache: bool,
-    /// Of the writes not flushed, those that survive are a prefix in order of completion.
+    /// The unflushed writes that survive are a prefix in the order of completion.
     pub ordered: bool,
     /// Broken: a 4 KiB block of a write may be left with its first 3/8 or 7/8 new and the rest old.
     pub shorn_writes: bool,
@@ -39,7 +39,7 @@ pub struct Guarantees {
 }
 
 impl Guarantees {
-    /// Nothing but that a sector is not torn.
+    /// The only guarantee is that no sector is torn.
     pub const SECTORS: Guarantees = Guarantees {
         atomic_write_bytes: SECTOR_BYTES as u32,
         atomic_anywhere: false,
@@ -59,7 +59,7 @@ pub struct PendingWrite {
     pub flushed: bool,
     /// Whether it had not completed.
     pub under_way: bool,
-    /// When it completed, or would have.
+    /// Time of its completion, or expected completion.
     pub done_ns: u64,
 }
 
@@ -70,10 +70,10 @@ impl PendingWrite {
     }
 }
 
-/// What is left of a write: the byte ranges that survive.
+/// The outcome of a write: the byte ranges that survive.
 pub type WriteOutcome = Vec<Range<u64>>;
 
-/// What survives of each pending write (oldest first), as the guarantees allow.
+/// Chooses the outcome of each pending write (oldest first) within the guarantees.
 pub fn choose_fates(guarantees: &Guarantees, pending: &[PendingWrite], random: &mut Rng) -> Vec<WriteOutcome> {
     // Some cuts tear nothing: all that is pending may survive, or nothing of it.
     let odds =
@@ -99,8 +99,8 @@ fn one_in(n: u32, random: &mut Rng) -> bool {
     random.u32(..n) == 0
 }
 
-/// The place of each write in order of completion, equal ones as they were issued: those under way come after all that
-/// completed.
+/// The rank of each write in the order of completion, for equal times in the order of issue. Writes in flight come
+/// after all completed writes.
 fn completion_order(pending: &[PendingWrite]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..pending.len()).collect();
     order.sort_by_key(|&n| (pending[n].under_way, pending[n].done_ns));
@@ -133,7 +133,7 @@ fn ordered_fate(
     }
 }
 
-/// Of one cut, for writes in no order.
+/// The probabilities of one cut, for a device without guaranteed order.
 #[derive(Clone, Copy)]
 struct CutOdds {
     survive_in_ten: u32,
@@ -156,7 +156,7 @@ fn unordered_fate(guarantees: &Guarantees, write: &PendingWrite, odds: CutOdds, 
     }
 }
 
-/// Splits a write into what survives whole or not at all.
+/// Splits a write into its pieces.
 fn pieces(range: &Range<u64>, guarantees: &Guarantees) -> WriteOutcome {
     let atomic = u64::from(guarantees.atomic_write_bytes);
     if guarantees.atomic_anywhere && range.end - range.start <= atomic {
@@ -172,7 +172,7 @@ fn pieces(range: &Range<u64>, guarantees: &Guarantees) -> WriteOutcome {
     pieces
 }
 
-/// Leaves only the first 3/8 or 7/8 of one 4 KiB block of what survives.
+/// Shears one 4 KiB block of the outcome: only its first 3/8 or 7/8 survive.
 fn shear(fate: WriteOutcome, random: &mut Rng) -> WriteOutcome {
     let blocks: Vec<u64> = fate.iter().flat_map(|r| r.start / BLOCK_BYTES..r.end.div_ceil(BLOCK_BYTES)).collect();
     let Some(block) = random.choice(&blocks) else { return fate };

@@ -1,4 +1,4 @@
-//! A device that a test watches and steers.
+//! A device with hooks for tests.
 //!
 //! Rules
 //! 1. It does what the device below does. A hook sees each request before it, and may fail it; another one sees it
@@ -20,14 +20,14 @@ pub enum Request<'a> {
     Read {
         /// First byte.
         offset: u64,
-        /// What is read; a hook after the request may change it.
+        /// The bytes that were read; a hook after the request may change them.
         buf: &'a mut [u8],
     },
     /// To write, alone or in a batch.
     Write {
         /// First byte.
         offset: u64,
-        /// What is written.
+        /// The bytes to write.
         data: &'a [u8],
     },
     /// To have this length in bytes.
@@ -43,7 +43,7 @@ pub enum Request<'a> {
 }
 
 impl Request<'_> {
-    /// For messages.
+    /// Name of the operation for messages.
     pub fn operation(&self) -> &'static str {
         match self {
             Request::Read { .. } => "read",
@@ -56,7 +56,7 @@ impl Request<'_> {
         }
     }
 
-    /// The bytes that it is about; those of the new length, and none of a sync.
+    /// The range of the request: for a length, all bytes of the new length; empty for a sync.
     pub fn range(&self) -> Range<u64> {
         match self {
             Request::Read { offset, buf } => *offset..*offset + buf.len() as u64,
@@ -123,23 +123,23 @@ impl TestDevice {
         TestDevice { skips_syncs: true, ..self }
     }
 
-    /// It keeps the length it has, as a block device does: a longer one is an error, a shorter one changes nothing.
+    /// Fixes the length, as a block device does: a longer one is an error, a shorter one changes nothing.
     pub fn of_fixed_len(self) -> TestDevice {
         TestDevice { has_fixed_len: true, ..self }
     }
 
-    /// It prefers discards ([`Device::prefers_discards`]).
+    /// Makes it prefer discards ([`Device::prefers_discards`]).
     pub fn preferring_discards(self) -> TestDevice {
         TestDevice { prefers_discards: true, ..self }
     }
 
-    /// It is what `identity` says ([`Device::identity`]).
+    /// Gives it an identity ([`Device::identity`]).
     pub fn identified_as(self, identity: &str) -> TestDevice {
         TestDevice { identity: Some(identity.to_string()), ..self }
     }
 
-    /// Reads that touch `bad` fail, until a write that touches it has succeeded: then nothing is bad any more. Takes
-    /// the place of both hooks.
+    /// Reads that touch `bad` fail, until a write that touches it has succeeded: then nothing is bad any more. Replaces
+    /// both hooks.
     pub fn with_bad_blocks(self, bad: Arc<Mutex<Range<u64>>>) -> TestDevice {
         fn touches(request: &Request<'_>, bad: &Range<u64>) -> bool {
             let range = request.range();
@@ -164,7 +164,7 @@ impl TestDevice {
         (self.before)(request).map_err(|source| self.error(operation, range, source))
     }
 
-    /// The request before it, the device below, and the request after it.
+    /// Calls the hook before the request, the device below, and the hook after the request.
     fn ask<'a>(&self, request: impl Fn() -> Request<'a>, do_it: impl FnOnce() -> Result<()>) -> Result<()> {
         self.before_it(request())?;
         do_it()?;

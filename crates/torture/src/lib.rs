@@ -1,11 +1,11 @@
-//! The tortures: what the engine must survive, each with an oracle that knows the right answers.
+//! The tortures: stress tests of the engine, each with an oracle of the right answers.
 //!
 //! Rules
-//! 1. A torture is repeated by its seed, or by the place of its damage; a failure names it.
-//! 2. Nothing here prints to standard output; callers hand in where lines go.
+//! 1. A torture is repeatable by its seed, or by the position of its damage; a failure names it.
+//! 2. Nothing here prints to standard output; callers pass the receiver of the lines.
 //! 3. Nothing here starts a process or a server: `highwater torture crash` does, with the load of [`ddl_stress`].
 //!
-//! | room | what |
+//! | module | what |
 //! |---|---|
 //! | `alphabet` | every public call and option, and the oracle of their answers |
 //! | [`simulation`] | the whole engine on one thread, on simulated disks that fail |

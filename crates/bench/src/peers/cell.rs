@@ -1,12 +1,11 @@
-//! One measurement: open, warm up, run or load, look at the kernel's counters, close, verify.
+//! One measurement: open, warm up, run or load, read the kernel's counters, close, verify.
 //!
 //! Rules
-//! 1. The warm-up is a run of its own with other random numbers, so that nothing is cached because it is drawn again.
-//!    Before it all rows are read where they fit memory; where they do not, the operating system is asked to forget the
-//!    files.
-//! 2. Space is that of the closed database. What is verified is read after it was opened again: it is what is kept.
-//! 3. The kernel's counters are those of the measurement, but for bytes: what the warm-up left in caches is written
-//!    during the measurement, and not every engine has a call to write it before. Bytes until the database is closed
+//! 1. The warm-up is a separate run with other random numbers, so that no row is cached because it is drawn again.
+//!    Before it all rows are read if they fit in memory; otherwise the files are dropped from the page cache.
+//! 2. Space is that of the closed database. The rows are verified after a reopening, so durable rows are verified.
+//! 3. The kernel's counters are those of the measurement, except for bytes: dirty pages of the warm-up are written
+//!    during the measurement, and not every engine has a call to write them before. Bytes until the database is closed
 //!    are therefore those of warm-up and measurement, whose transactions are counted.
 //! 4. The counters are those of the process that the database is in. A server has ended when it is closed, so its own
 //!    end before that; the device's continue.
@@ -27,7 +26,7 @@ const WARM_UP: u64 = 1 << 40;
 
 /// A database that can be opened, closed and opened again.
 pub trait Database {
-    /// What it is while it is open.
+    /// The open database.
     type Store: Store;
 
     /// Version of the engine.
@@ -48,7 +47,7 @@ pub trait Database {
     }
 }
 
-/// Does what is asked, on a database.
+/// Performs the requested measurement on a database.
 ///
 /// # Errors
 /// The database's; [`Error::Usage`] for what a workload does not have.
@@ -83,7 +82,7 @@ pub fn measure<D: Database>(request: &Request, database: &mut D) -> Result<Answe
 struct Cell<'c, D: Database> {
     request: &'c Request,
     database: &'c mut D,
-    /// Of the process that the database was in while it was measured.
+    /// The process that had the database open during the measurement.
     pid: u32,
     instructions: Instructions,
     /// The run before the measurement; nothing if there is none.
@@ -117,7 +116,7 @@ impl<D: Database> Cell<'_, D> {
         Ok(before)
     }
 
-    /// Returns the mark before the warm-up.
+    /// Runs the warm-up and the measurement; returns the mark before the warm-up.
     fn run(&mut self, store: &D::Store, load: &Load) -> Result<Mark> {
         let request = self.request;
         let options = |seconds| RunOptions { threads: request.clients, seconds, ..RunOptions::default() };
@@ -136,7 +135,7 @@ impl<D: Database> Cell<'_, D> {
         Ok(first)
     }
 
-    /// Closes the database and counts what that adds.
+    /// Closes the database and adds the counts of the close.
     fn close(&mut self, store: D::Store, before: &Mark) -> Result<()> {
         let (open, peak) = (self.mark().since(before), peak_memory_bytes(self.pid));
         let closing = Instant::now();
@@ -155,7 +154,7 @@ impl<D: Database> Cell<'_, D> {
         Ok(())
     }
 
-    /// Opens the database again and verifies what it holds.
+    /// Reopens the database and verifies its contents.
     fn verify(&mut self, load: &Load) -> Result<()> {
         let store = self.database.open()?;
         let (contents, conditions) = verify::contents(&store, &load.tables(), self.request.verify)?;

@@ -15,7 +15,7 @@ use crate::workload::{Load, ycsb};
 
 pub(super) struct Expected<'r> {
     rows: u64,
-    /// None if the workload changes rows, or the digest of the loaded rows is not known.
+    /// `None` if the workload changes rows, or the digest of the loaded rows is not known.
     digest: Option<&'r str>,
 }
 
@@ -35,7 +35,7 @@ pub(super) fn expected<'r>(request: &'r Request, load: &Load, runs: &[&RunResult
 }
 
 impl Expected<'_> {
-    /// Compares what was found with what is expected.
+    /// Compares the contents of the database with the expected ones.
     pub(super) fn conditions(&self, found: &Contents) -> Vec<Condition> {
         let condition = |condition: &str, text: &str, found: &str, wanted: &str| Condition {
             condition: condition.into(),

@@ -1,6 +1,6 @@
-//! Scans by a secondary index: a hundred rows from a random key on, each row read whole.
+//! Scans by a secondary index: a hundred rows from a random key on, with all their columns.
 //!
-//! Rule: the data are sysbench's tables; so are identity and load.
+//! Rule: tables, identity and load are sysbench's.
 
 use crate::error::{Error, Result};
 use crate::store::{Read, RowView, Scan, Session, Store, TableSpec};
@@ -23,7 +23,7 @@ pub(super) struct IndexScans {
 }
 
 impl IndexScans {
-    /// Over these tables.
+    /// A workload over these tables.
     pub(super) fn new(config: Config) -> IndexScans {
         IndexScans { tables: Sysbench::new(config.clone()), config }
     }

@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The workloads that engines are compared by.
+/// A workload by which engines are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PeerWorkload {
@@ -95,8 +95,8 @@ impl PeerWorkload {
         !matches!(self, PeerWorkload::YcsbC | PeerWorkload::PointReads | PeerWorkload::IndexScans)
     }
 
-    /// The workload over about this many bytes of rows. [`PeerWorkload::IndexScans`] is that of its data: the scans are
-    /// the comparison's own. [`PeerWorkload::Redb`] has none.
+    /// The workload over about this many bytes of rows. For [`PeerWorkload::IndexScans`] it is the workload that loads
+    /// its data. [`PeerWorkload::Redb`] has none.
     pub fn load(self, data_bytes: u64, seed: u64) -> Option<Load> {
         let letter = match self {
             PeerWorkload::Tpcc => {
@@ -140,17 +140,17 @@ pub enum Task {
     Run,
 }
 
-/// What is verified afterwards.
+/// The verification after the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verify {
     /// The workload's own conditions, the number of rows and their digest.
     Rows,
-    /// Those of `Rows`, and that every secondary index leads to the same rows.
+    /// As `Rows`; and every secondary index must lead to the same rows.
     Indexes,
 }
 
-/// What is asked.
+/// The specification of a measurement.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Request {
     /// Name of the engine.
@@ -159,36 +159,35 @@ pub struct Request {
     pub workload: PeerWorkload,
     /// What is done.
     pub task: Task,
-    /// Where the database is.
+    /// Folder of the database.
     pub folder: PathBuf,
-    /// Bytes of rows, about.
+    /// Approximate bytes of rows.
     pub data_bytes: u64,
     /// Memory that the engine may use for data.
     pub cache_bytes: u64,
-    /// Whether the data are larger than the memory: then nothing of them is cached at the start; otherwise everything
-    /// is.
+    /// Whether the data are larger than the memory. Then no row is cached at the start; otherwise all rows are.
     pub beyond_memory: bool,
     /// Whether a commit waits until it is durable.
     pub durable: bool,
-    /// Clients; threads of a load.
+    /// Number of clients, or of threads of a load.
     pub clients: usize,
     /// Seconds before the measurement.
     pub warmup_s: f64,
     /// Seconds measured.
     pub seconds: f64,
-    /// What is verified afterwards.
+    /// The verification after the measurement.
     pub verify: Verify,
     /// Seed of the random numbers.
     pub seed: u64,
     /// Options of Highwater by name, for Highwater only.
     #[serde(default)]
     pub options: BTreeMap<String, String>,
-    /// Digest of what was loaded, where that is known: what only reads must leave it.
+    /// Digest of the loaded rows, if it is known: a read-only workload must not change it.
     #[serde(default)]
     pub loaded_digest: Option<String>,
 }
 
-/// What the kernel counted of the engine's process while it was measured.
+/// The kernel's counters of the engine's process during the measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Process {
     /// Bytes read from devices.
@@ -196,34 +195,34 @@ pub struct Process {
     /// Bytes written to devices, or made dirty in the page cache to be written. The kernel counts the whole folio of
     /// which a part was made dirty: small writes to large files count many times over.
     pub written_bytes: u64,
-    /// Bytes that the device of the database took, other processes' too; absent where the kernel does not say.
+    /// Bytes written to the database's device by all processes; absent if the kernel does not report them.
     #[serde(default)]
     pub device_written_bytes: Option<u64>,
     /// Seconds of processor time.
     pub cpu_s: f64,
-    /// Of a server's clients, in a process of their own; absent where the clients are in the engine's process.
+    /// The same for a server's clients; absent if the clients are in the engine's process.
     #[serde(default)]
     pub client_cpu_s: Option<f64>,
-    /// How much of all processors' time others took; absent where the kernel does not say.
+    /// Share of all processors' time that other processes used; absent if the kernel does not report it.
     #[serde(default)]
     pub cpu_others_pct: Option<f64>,
-    /// Instructions in user mode; absent where there is no counter.
+    /// Instructions in user mode; absent if there is no counter.
     #[serde(default)]
     pub instructions: Option<u64>,
 }
 
-/// What the data are.
+/// The contents of a database.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contents {
     /// Rows of all tables.
     pub rows: u64,
-    /// Entries of all secondary indexes; absent where they were not read.
+    /// Entries of all secondary indexes; absent if they were not read.
     pub entries: Option<u64>,
     /// Digest of all rows, their order aside: the same rows have the same digest on every engine.
     pub digest: String,
 }
 
-/// What is answered.
+/// The result of a measurement.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Answer {
     /// Version of the engine.
@@ -235,21 +234,20 @@ pub struct Answer {
     pub warmup_transactions: u64,
     /// Rows that were loaded.
     pub loaded_rows: u64,
-    /// What the kernel counted during the run, or during load and closing; of a server's process until it was closed.
+    /// The kernel's counters of the run, or of load and close; for a server's process until the close.
     pub process: Process,
-    /// Bytes that the device took until the database was closed and synced, those of the run and of the warm-up
-    /// included.
+    /// Bytes written to the device until the database was closed and synced, warm-up and run included.
     #[serde(default)]
     pub device_written_bytes_closed: Option<u64>,
-    /// Seconds that closing took.
+    /// Seconds of the close.
     pub close_s: f64,
     /// Most memory the process had, mapped files included.
     pub peak_memory_bytes: u64,
-    /// What the closed database takes on the disk.
+    /// Disk space of the closed database.
     pub space_bytes: u64,
-    /// What was found afterwards.
+    /// The contents after the measurement.
     pub contents: Contents,
-    /// What was verified.
+    /// The verified conditions.
     pub conditions: Vec<Condition>,
     /// Steps of redb's benchmark, in its order: name, value, unit.
     #[serde(default)]

@@ -1,11 +1,11 @@
-//! What the kernel counts of a process: this one, or a server.
+//! The kernel's counters of a process: this one, or a server's.
 //!
 //! Rules
 //! 1. Bytes are those of `/proc/PID/io`: read from devices; written to them, or made dirty in the page cache and not
 //!    dropped again. Bytes that the device took are the block layer's, no matter which process wrote them.
 //! 2. Instructions are counted in user mode, of all threads of this process that start after [`Instructions::start`].
-//!    Where the processor's counters cannot be used (a virtual machine, a forbidding kernel) there are none, nor of a
-//!    server.
+//!    They are absent if the processor's counters cannot be used (a virtual machine, a kernel that forbids it), and for
+//!    a server.
 
 use super::Process;
 use crate::cpu::CpuTimes;
@@ -42,7 +42,7 @@ const EXCLUDE_KERNEL: u64 = 1 << 5;
 const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
 
 impl Instructions {
-    /// Begins to count, if that is possible.
+    /// Begins to count, if the kernel allows it.
     pub(super) fn start() -> Instructions {
         let attributes = Attributes {
             kind: HARDWARE,
@@ -72,14 +72,14 @@ pub(super) struct Mark {
     written: u64,
     device_written: Option<u64>,
     cpu: CpuTimes,
-    /// Of this process where the counters are a server's.
+    /// The times of this process if the counters are a server's.
     client: Option<CpuTimes>,
     at: Instant,
     instructions: Option<u64>,
 }
 
 impl Mark {
-    /// Now; of a process and of the device that the folder is on.
+    /// The counters now: of a process, and of the device of a folder.
     pub(super) fn now(pid: u32, instructions: &mut Instructions, folder: &Path) -> Mark {
         let own = std::process::id();
         let io = std::fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
@@ -95,7 +95,7 @@ impl Mark {
         }
     }
 
-    /// What was counted since `earlier`.
+    /// The counts since `earlier`.
     pub(super) fn since(&self, earlier: &Mark) -> Process {
         let cpu = self.cpu.since(&earlier.cpu);
         let cpu_s = cpu.process_s.unwrap_or_default();
@@ -116,7 +116,7 @@ impl Mark {
     }
 }
 
-/// Bytes that the device of a folder took since the machine started.
+/// Bytes written to the device of a folder since the machine started.
 fn device_written(folder: &Path) -> Option<u64> {
     use std::os::unix::fs::MetadataExt;
     // The folder may not have been made yet.
@@ -127,7 +127,7 @@ fn device_written(folder: &Path) -> Option<u64> {
     text.split_whitespace().nth(6)?.parse::<u64>().ok().map(|sectors| sectors * 512)
 }
 
-/// Writes to the device what is dirty of the file system that a folder is on.
+/// Syncs the file system of a folder.
 pub fn sync_folder(folder: &Path) {
     if let Ok(file) = File::open(folder) {
         // SAFETY: the descriptor is open.
@@ -146,7 +146,7 @@ pub(super) fn peak_memory_bytes(pid: u32) -> u64 {
     field(&std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default(), "VmHWM:") << 10
 }
 
-/// Drops the files of a folder from the page cache; what is dirty stays.
+/// Drops the clean pages of a folder's files from the page cache.
 pub(super) fn forget_cached(folder: &Path) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -159,7 +159,7 @@ pub(super) fn forget_cached(folder: &Path) {
     }
 }
 
-/// What a folder takes on the disk.
+/// Disk space of a folder.
 pub(crate) fn space_bytes(folder: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();

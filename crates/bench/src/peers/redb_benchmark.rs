@@ -7,7 +7,7 @@
 //! Rules
 //! 1. The steps, their sizes and their order are the source's; other sizes only for a shorter run, where everything is
 //!    smaller in proportion.
-//! 2. Pairs are drawn in the same order in each step, from the same seed: what is read is what was loaded.
+//! 2. Each step draws the same pairs in the same order from the same seed, so the loaded pairs are read.
 //! 3. Left out: `len()` and compaction, which the bench's stores do not have.
 
 use super::Request;
@@ -48,7 +48,7 @@ impl Pairs {
         (key, value)
     }
 
-    /// Where each of this many equal parts of the pairs begins.
+    /// Generators at the start of each of this many equal parts of the pairs.
     fn shards(parts: u64, pairs: u64) -> Vec<Pairs> {
         let mut pairs_left = Pairs::new();
         let part = |_| {
@@ -65,7 +65,7 @@ impl Pairs {
 /// Bytes of the pairs of the whole benchmark.
 pub(super) const WHOLE_BYTES: u64 = PAIRS * (KEY_BYTES + VALUE_BYTES) as u64;
 
-/// What the steps take.
+/// The results of the steps.
 type Steps = Vec<(String, f64, String)>;
 
 struct Benchmark<'b, S: Store> {

@@ -1,11 +1,11 @@
-//! What the tables hold: rows, index entries, and a digest that is the same on every engine.
+//! The contents of the tables: rows, index entries, and a digest that is the same on every engine.
 //!
 //! Rules
 //! 1. The digest is the sum of the digests of the rows, so that it does not depend on their order. Points in time are
 //!    left out: a load draws some of them from the clock. So are auto-increment columns, whose numbers threads of a
 //!    load draw in turn.
-//! 2. An index is right if it leads to as many rows as there are, and to the same ones, in its order: an entry that has
-//!    not followed its row leads to it from another place.
+//! 2. An index is correct if it leads to exactly the rows of the table, in the order of the index: a stale entry leads
+//!    to its row out of order.
 
 use super::{Contents, Verify};
 use crate::error::{Error, Result};
@@ -14,7 +14,7 @@ use crate::store::{IndexSpec, Read, RowView, Scan, Session, Store, TableSpec};
 use highwater::Type;
 use std::ops::ControlFlow;
 
-/// Rows and the sum of their digests; how many of them come before one that is greater, by the index.
+/// The number of rows, the sum of their digests, and the number of rows that the index leads to out of order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Sum {
     rows: u64,
@@ -30,7 +30,7 @@ enum Part {
     Text(String),
 }
 
-/// The columns of an index, up to the first one that this cannot compare.
+/// The columns of an index before the first one that cannot be compared here.
 fn compared_columns(spec: &TableSpec, index: &IndexSpec) -> Vec<usize> {
     let position = |name: &&str| spec.columns.iter().position(|column| column.name == *name);
     let columns = index.columns.iter().map_while(position);
@@ -91,7 +91,7 @@ fn sum_of<S: Store>(store: &S, spec: &TableSpec, index: Option<&IndexSpec>) -> R
     Ok(sum)
 }
 
-/// What the tables hold, and what of it was verified.
+/// The contents of the tables, and the results of their verification.
 pub fn contents<S: Store>(store: &S, specs: &[TableSpec], verify: Verify) -> Result<(Contents, Vec<Condition>)> {
     let (mut contents, mut conditions, mut digest) = (Contents::default(), Vec::new(), 0u64);
     let mut entries = 0;

@@ -1,4 +1,4 @@
-//! The run over time.
+//! Charts of the run over time.
 
 use super::option;
 use crate::result::{Interval, RunResult};
@@ -33,14 +33,14 @@ fn chart(r: &RunResult, title: &str, unit: &str, kind: Kind, lines: Vec<Line>) -
     }
 }
 
-/// A value of every interval, in its middle. Fewer than two intervals make no line.
+/// A line through a value of each interval, at the middle of the interval. Fewer than two intervals give no line.
 fn line(r: &RunResult, name: &str, value: impl Fn(&Interval) -> f64) -> Line {
     let intervals = if r.intervals.len() < 2 { &[] } else { r.intervals.as_slice() };
     let points = intervals.iter().map(|i| [i.at_s - i.length_s / 2.0, value(i)]).collect();
     Line { name: name.into(), points, paper: false }
 }
 
-/// What a store does not count is not a number: no point.
+/// A count as a number; NaN, which draws no point, if the store does not count it.
 fn number(count: Option<u64>) -> f64 {
     count.map_or(f64::NAN, |count| count as f64)
 }

@@ -14,7 +14,7 @@ pub(super) fn heading(result: &RunResult) -> String {
     }
 }
 
-/// What was run, on what, and what was durable.
+/// The workload, the store, and the durability of its commits.
 pub(super) fn lead(result: &RunResult) -> String {
     let mut parts = vec![option(result, "subject").to_string()];
     let size = [("warehouses", "warehouses"), ("tables", "tables of"), ("table_size", "rows"), ("records", "records")];

@@ -21,7 +21,7 @@ pub(super) fn tables(r: &RunResult) -> Vec<Markup> {
     cards
 }
 
-/// A field's name in words: blanks instead of underscores.
+/// The name of a field with blanks instead of underscores.
 fn words(name: &str) -> String {
     name.replace('_', " ")
 }

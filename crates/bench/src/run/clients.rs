@@ -2,8 +2,8 @@
 //!
 //! Rules
 //! 1. Clients begin together, once each has its thread.
-//! 2. A client that ends, for whatever reason, is counted down, so that the driver never waits for one that is gone.
-//! 3. A transaction that met a conflict is tried again until it succeeds or the run stops, after a wait ([`backoff`]).
+//! 2. A client that ends for any reason is counted down, so that the driver never waits for it.
+//! 3. A transaction that meets a conflict is retried after a wait ([`backoff`]), until it succeeds or the run stops.
 
 use super::RunOptions;
 use super::recorder::Recorder;
@@ -15,7 +15,7 @@ use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-/// What clients and driver share.
+/// State that clients and driver share.
 pub(super) struct Shared {
     pub(super) recorders: Vec<Mutex<Recorder>>,
     pub(super) stop: AtomicBool,
@@ -47,7 +47,7 @@ impl Shared {
         }
     }
 
-    /// `None` when no more transactions are to start; otherwise whether the next one counts (the warm-up does not).
+    /// `None` if no more transactions may start; otherwise whether the next one is measured (not in the warm-up).
     fn next_counts(&self) -> Option<bool> {
         if self.stop.load(Relaxed) || interrupt::is_requested() {
             return None;
@@ -117,7 +117,7 @@ impl Shared {
         *self.running.lock() -= missing;
     }
 
-    /// Waits until `deadline` or until every client has finished; returns how many still run.
+    /// Waits until `deadline` or until every client has finished; returns the number of running clients.
     pub(super) fn wait_until(&self, deadline: Option<Instant>) -> usize {
         let mut running = self.running.lock();
         while *running > 0 {

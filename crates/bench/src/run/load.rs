@@ -1,4 +1,4 @@
-//! A load as a measurement of its own.
+//! Measurement of a load.
 
 use crate::error::{Error, Result};
 use crate::result::RunResult;
@@ -10,7 +10,7 @@ use std::time::Instant;
 /// Loads the workload and measures that: the result has no transactions; its seconds are those of the load.
 ///
 /// # Errors
-/// [`Error::Usage`] when the data are there already; the store's.
+/// [`Error::Usage`] if the data are loaded already; the store's.
 pub fn load<S: Store>(
     store: &S,
     workload: &dyn Workload<S>,

@@ -1,4 +1,4 @@
-//! The driver's side of a measurement: it collects what clients and store did, interval by interval.
+//! The driver's part of a measurement: it collects the results of clients and store for each interval.
 
 use super::clients::Shared;
 use super::recorder::{Recorder, latency_us};

@@ -1,13 +1,13 @@
 //! The driver: client threads, warm-up, intervals, the end.
 //!
 //! Rules
-//! 1. Each client records into its own `Recorder` behind a lock that only the driver's interval tick ever contends for.
-//!    A tick swaps in an empty one.
+//! 1. Each client records into its own `Recorder` under a lock, which only the driver takes too, at the end of an
+//!    interval, to replace the recorder by an empty one.
 //! 2. A transaction's latency runs from its first attempt to its success: a retry after a deadlock is part of it, and
-//!    one error. (What is tried again, the workload says.) One that still fails when the run stops is no transaction,
-//!    but its time so far is among the latencies of all.
-//! 3. The run ends after the seconds or the transactions asked for, whichever come first, or when every client is out
-//!    of work. The clock stops when the last client has finished its transaction.
+//!    counts as one error. (The workload determines what is retried.) A transaction that still fails when the run stops
+//!    is not counted, but its time until then is among the latencies of all.
+//! 3. The run ends after the requested seconds or transactions, whichever come first, or when no client has work. The
+//!    clock stops when the last client has finished its transaction.
 //! 4. The first error that is not retryable stops every client and is the run's result.
 //! 5. Nothing of the warm-up is counted.
 //! 6. A request to stop ([`interrupt`]) ends the run as an error; or, with `keep_interrupted` and once measuring has
@@ -31,7 +31,7 @@ use measurement::Measurement;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// How long and with how many threads.
+/// Length of a run and number of its threads.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
     /// Client threads.
@@ -44,7 +44,7 @@ pub struct RunOptions {
     pub warmup_s: f64,
     /// Seconds between interval lines and samples.
     pub report_interval_s: f64,
-    /// Whether a measurement that a request to stop cut short is a result.
+    /// Whether a measurement that a request to stop has shortened is a result.
     pub keep_interrupted: bool,
 }
 
@@ -61,10 +61,10 @@ impl Default for RunOptions {
     }
 }
 
-/// Runs a loaded workload and measures it. Each interval's line goes to `line`.
+/// Runs a loaded workload and measures it. `line` gets a line for each interval.
 ///
 /// # Errors
-/// The first error of a client that cannot simply be retried.
+/// The first error of a client that is not retryable.
 pub fn run<S: Store>(
     store: &S,
     workload: &dyn Workload<S>,

@@ -1,11 +1,11 @@
-//! What clients did, as numbers: latencies by kind, statements, errors.
+//! Counts of the clients: latencies by kind, statements, errors.
 
 use crate::result::{LatencyUs, Queries};
 use crate::workload::Outcome;
 use hdrhistogram::Histogram;
 use std::time::Duration;
 
-/// Longest latency that is recorded as it is, in nanoseconds; longer ones count as this.
+/// Maximum recorded latency in nanoseconds; a longer one is recorded as this.
 const MAX_LATENCY_NS: u64 = 3_600_000_000_000;
 
 /// Two digits: every percentile is within 1 %.
@@ -21,10 +21,10 @@ fn nanoseconds(latency: Duration) -> u64 {
     latency.as_nanos().min(u128::from(MAX_LATENCY_NS)) as u64
 }
 
-/// What one client, or all of them, did.
+/// The counts of one client, or of all clients.
 pub(super) struct Recorder {
     pub(super) kinds: Vec<Latencies>,
-    /// Of transactions that were still refused when the run stopped: their time until then.
+    /// Times until the end of the run, of transactions that had not succeeded by then.
     unfinished: Latencies,
     pub(super) rolled_back: Vec<u64>,
     pub(super) queries: Queries,
@@ -54,7 +54,7 @@ impl Recorder {
         self.busy += latency;
     }
 
-    /// A transaction that did not succeed until the run stopped. It has taken longer than it took so far.
+    /// Records a transaction that had not succeeded when the run stopped, with its time so far.
     pub(super) fn give_up(&mut self, so_far: Duration, errors: u64) {
         self.unfinished.saturating_record(nanoseconds(so_far));
         self.errors += errors;

@@ -1,4 +1,4 @@
-//! Highwater in this process: every call goes straight to the engine.
+//! Highwater in this process: every call is a call of the engine.
 
 use super::{IndexSpec, Read, RowChanges, RowView, Scan, Session, Store, StoreStats, TableSpec, Transaction};
 use crate::error::Result;
@@ -26,7 +26,7 @@ impl Embedded {
         Embedded { db, disk: Some(disk), transactions: TxnOptions::default() }
     }
 
-    /// The same store, whose sessions begin transactions like this.
+    /// The same store, with these options for the transactions of its sessions.
     #[must_use]
     pub fn with_transactions(self, transactions: TxnOptions) -> Embedded {
         Embedded { transactions, ..self }
@@ -105,7 +105,7 @@ impl Session for EmbeddedSession {
     }
 }
 
-/// Most columns of a scan's bounds.
+/// Maximum number of columns in a scan's bounds.
 const MAX_KEY: usize = 8;
 
 /// The prefix and the next column's bound, as one key.
@@ -119,7 +119,7 @@ fn bound<'a>(
     &buffer[..=prefix.len()]
 }
 
-/// Runs the scan of a table that `wanted` describes, until `visit` says stop.
+/// Runs the scan of a table that `wanted` describes, until `visit` breaks.
 #[inline]
 fn run(
     scan: highwater::Scan<'_, '_>,

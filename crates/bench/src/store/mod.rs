@@ -1,11 +1,11 @@
-//! What a workload needs from a store, and the stores that offer it.
+//! The interface of stores for workloads, and its implementations.
 //!
 //! Rules
 //! 1. Everything is dispatched statically: a workload compiled for the embedded store calls the engine directly.
 //! 2. Tables are handles fetched once ([`Store::table`]); columns are positions in the order of [`TableSpec::columns`].
 //! 3. A [`Session`] belongs to one client thread. It has at most one transaction at a time; dropping one rolls it back.
-//! 4. Writes and locking reads see the newest committed row; [`Read::get`] and [`Read::scan`] without a lock see what
-//!    the level of isolation says, a snapshot unless an option of the store says otherwise.
+//! 4. Writes and locking reads see the newest committed row; [`Read::get`] and [`Read::scan`] without a lock read as
+//!    the isolation level requires: a snapshot, unless an option of the store changes the level.
 //! 5. After a retryable error (see [`Error::is_retryable`](crate::Error::is_retryable)) the caller drops the
 //!    transaction.
 
@@ -61,7 +61,7 @@ pub struct TableSpec {
     pub name: String,
     /// Columns, in order; their positions are how rows address them.
     pub columns: &'static [Column],
-    /// The auto-increment column: inserting NULL takes the next number.
+    /// The auto-increment column: an inserted NULL becomes the next number.
     pub auto_increment: Option<&'static str>,
     /// Primary key columns.
     pub primary_key: &'static [&'static str],
@@ -80,7 +80,7 @@ pub trait Store: Clone + Send + Sync + 'static {
     fn create_table(&self, spec: &TableSpec) -> Result<Self::Table>;
     /// Adds an index to a table that may have rows.
     fn create_index(&self, table: &str, index: &IndexSpec) -> Result<()>;
-    /// Does what a store wants after many rows were loaded, before they are used.
+    /// Prepares loaded rows for their use, for example by recomputing statistics.
     fn loaded(&self) -> Result<()> {
         Ok(())
     }
@@ -90,7 +90,7 @@ pub trait Store: Clone + Send + Sync + 'static {
     fn session(&self) -> Result<Self::Session>;
     /// The counters that the store has, now.
     fn stats(&self) -> StoreStats;
-    /// The emulated disk the store is on, if it does.
+    /// The emulated disk of the store, if it is on one.
     fn disk(&self) -> Option<&Disk> {
         None
     }
@@ -109,10 +109,10 @@ pub trait Session: Send + 'static {
     where
         Self: 's;
 
-    /// Begins a transaction, under REPEATABLE READ unless an option of the store says otherwise.
+    /// Begins a transaction, under REPEATABLE READ unless an option of the store changes that.
     fn begin(&mut self) -> Result<Self::Txn<'_>>;
     /// Begins a transaction that inserts many rows and does nothing else. A store may collect inserts until the
-    /// transaction ends, so that their errors come then, and assign no auto-increment numbers.
+    /// transaction ends, so that their errors occur at its end, and need not assign auto-increment numbers.
     fn begin_bulk(&mut self) -> Result<Self::Txn<'_>> {
         self.begin()
     }
@@ -120,7 +120,7 @@ pub trait Session: Send + 'static {
     fn snapshot(&mut self) -> Result<Self::Snapshot<'_>>;
 }
 
-/// Which keys a scan visits: those that begin with `prefix`, and whose next columns are in `from..=to`.
+/// The keys of a scan: they begin with `prefix`, and their next column is in `from..=to`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Scan<'a> {
     /// Index name; `None` is the primary key.
@@ -165,8 +165,7 @@ pub trait Read {
         key: &[ValueRef<'_>],
         look: impl FnOnce(&Self::Row<'_>) -> R,
     ) -> Result<Option<R>>;
-    /// Names rows by their primary keys that will be read or changed soon, so that the store can fetch them together.
-    /// A hint; most stores cannot use it.
+    /// Prefetches rows that will soon be read or changed, by their primary keys. It is a hint that most stores ignore.
     fn prefetch<'v, K: AsRef<[ValueRef<'v>]>>(
         &mut self,
         _table: &Self::Table,
@@ -192,8 +191,8 @@ pub trait Transaction: Read {
 
     /// Inserts a row; returns the auto-increment number if one was assigned.
     fn insert(&mut self, table: &Self::Table, row: &[ValueRef<'_>]) -> Result<Option<u64>>;
-    /// Inserts this many rows, in one statement if the store can. `row` hands the values of the next one to the
-    /// function that it is given.
+    /// Inserts this many rows, in one statement if the store can. `row` calls the function that it is given with the
+    /// values of the next row.
     fn insert_many(
         &mut self,
         table: &Self::Table,
@@ -202,21 +201,21 @@ pub trait Transaction: Read {
     ) -> Result<()> {
         (0..rows).try_for_each(|_| row(&mut |values| self.insert(table, values).map(drop)))
     }
-    /// Sets columns of a row; false when there is none with that key.
+    /// Sets columns of a row; returns false if no row has that key.
     fn update(&mut self, table: &Self::Table, key: &[ValueRef<'_>], set: &[(usize, ValueRef<'_>)]) -> Result<bool>;
-    /// Reads the newest row and changes it in one step; false when there is none. `change` may run more than once: it
-    /// must overwrite the values of its earlier run, not add to them.
+    /// Reads the newest row and changes it in one step; returns false if there is none. `change` may run more than
+    /// once: it must overwrite the values of its earlier run, not add to them.
     fn modify<F>(&mut self, table: &Self::Table, key: &[ValueRef<'_>], change: F) -> Result<bool>
     where
         F: FnMut(&Self::Row<'_>, &mut Self::Changes<'_>);
-    /// Deletes a row; false when there is none.
+    /// Deletes a row; returns false if there is none.
     fn delete(&mut self, table: &Self::Table, key: &[ValueRef<'_>]) -> Result<bool>;
     /// Undoes everything.
     fn rollback(self) -> Result<()>;
 }
 
-/// Columns of a row by position. A value of another type than asked for reads as zero or empty: the workloads created
-/// the tables.
+/// Columns of a row by position. A value of another type than the requested one reads as zero or empty: the workloads
+/// created the tables.
 pub trait RowView {
     /// An unsigned integer.
     fn u64(&self, column: usize) -> u64;

@@ -2,7 +2,7 @@
 //!
 //! Rules
 //! 1. One lock serializes transactions, so every schedule is serial and nothing ever deadlocks.
-//! 2. A transaction keeps the old row of everything it changes and puts it back unless it commits.
+//! 2. A transaction keeps the old version of each row that it changes, and restores it unless it commits.
 //! 3. [`Model::fail_next`] makes the next write fail as a deadlock would, to test the callers.
 
 use super::{IndexSpec, Read, RowChanges, RowView, Scan, Session, Store, StoreStats, TableSpec, Transaction};
@@ -340,7 +340,7 @@ impl RowChanges for Cells {
     }
 }
 
-/// Makes an error readable in a test.
+/// Whether an error is a deadlock.
 pub(crate) fn is_deadlock(error: &Error) -> bool {
     matches!(error, Error::Engine(EngineError::Deadlock))
 }

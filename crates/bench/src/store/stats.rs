@@ -2,8 +2,8 @@
 //!
 //! Rules
 //! 1. A counter that the store does not have is absent. No counter is zero because it is missing.
-//! 2. The difference of two moments has the growth of each counter and the later value of each gauge; it lacks what
-//!    either moment lacks.
+//! 2. The difference of two moments has the growth of each counter and the later value of each gauge; it lacks counters
+//!    that are absent at either moment.
 
 use highwater::stats::StatsSnapshot;
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,17 +41,17 @@ static GAUGES: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
 });
 
 impl StoreStats {
-    /// A counter; none where the store does not have it.
+    /// A counter; `None` if the store does not have it.
     pub fn get(&self, name: &str) -> Option<u64> {
         self.0.get(name).copied()
     }
 
-    /// The sum of those of the counters that the store has; none where it has none of them.
+    /// The sum of those of the counters that the store has; `None` if it has none of them.
     pub fn sum(&self, names: &[&str]) -> Option<u64> {
         names.iter().filter_map(|name| self.get(name)).reduce(|a, b| a + b)
     }
 
-    /// What happened since `earlier`: growth of counters, present values of gauges.
+    /// The difference since `earlier`: growth of counters, present values of gauges.
     pub fn since(&self, earlier: &StoreStats) -> StoreStats {
         let change = |(&name, &now): (&&'static str, &u64)| {
             let before = earlier.get(name)?;

@@ -2,8 +2,8 @@
 //!
 //! Rules
 //! 1. Workloads are generic over stores. Here each one is compiled for each store of this crate; other crates get it as
-//!    `dyn Workload`. One virtual call a transaction is all that costs, and no other crate compiles a workload again,
-//!    but for a store of its own ([`Load::over`]).
+//!    `dyn Workload`. That costs one virtual call for each transaction. Another crate compiles a workload again only
+//!    for its own store ([`Load::over`]).
 
 use super::{Workload, sysbench, tpcc, user_table, ycsb};
 use crate::store::embedded::Embedded;

@@ -2,9 +2,9 @@
 //!
 //! Rules
 //! 1. A workload loads its tables, then creates one client per thread. Clients share only the store.
-//! 2. A client's call runs exactly one transaction, committed when it returns `Ok`. A retryable error leaves nothing
-//!    behind; the driver counts it and asks again: TPC-C tries the same transaction, sysbench (as the original does)
-//!    and YCSB draw another one.
+//! 2. A client's call runs exactly one transaction, committed when it returns `Ok`. A transaction that fails with a
+//!    retryable error has no effect. The driver counts it and calls again: TPC-C retries the same transaction; sysbench
+//!    (like the original) and YCSB draw another one.
 //! 3. Statements are counted as sysbench counts them: reads, writes (that found a row), everything else.
 //! 4. Clients keep their buffers between calls: no allocation per row.
 //! 5. Everything random comes from the seed: client `n` draws from `Rng::with_seed(mix(seed, n))`.
@@ -28,10 +28,10 @@ use highwater::{Type, ValueRef};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-/// What one transaction did.
+/// The outcome of one transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Which kind of transaction, a position in [`Workload::kinds`].
+    /// Kind of the transaction, an index into [`Workload::kinds`].
     pub kind: usize,
     /// Statements that read.
     pub reads: u32,
@@ -50,7 +50,7 @@ impl Outcome {
     }
 }
 
-/// Shows how far a load has come. Calls come from many threads.
+/// Shows the progress of a load. It is called by many threads.
 pub trait Progress: Sync {
     /// `units` more of the total given at the start are done.
     fn advance(&self, units: u64);
@@ -75,7 +75,8 @@ pub trait Workload<S: Store>: Sync {
     fn name(&self) -> String;
     /// The kinds of transactions.
     fn kinds(&self) -> &'static [&'static str];
-    /// What the loaded data depends on: option name and value. A loaded database serves runs with equal identity.
+    /// The options on which the loaded data depend: name and value. A loaded database can be used by runs with equal
+    /// identity.
     fn identity(&self) -> BTreeMap<String, String>;
     /// Every option of the workload: name and value.
     fn options(&self) -> BTreeMap<String, String>;
@@ -89,7 +90,7 @@ pub trait Workload<S: Store>: Sync {
     fn conditions(&self, _store: &S) -> Result<Vec<Condition>> {
         Ok(Vec::new())
     }
-    /// Whether a run removes loaded rows, so that no later run should use the data.
+    /// Whether a run removes loaded rows, so that later runs should not use the data.
     fn spoils_data(&self) -> bool {
         false
     }
@@ -113,7 +114,7 @@ const META_TABLE: &str = "lab_load";
 
 const META_COLUMNS: &[Column] = &[column("option", Type::Text(64)), column("value", Type::Text(255))];
 
-/// What a database was loaded for; `None` when no load has finished.
+/// The identity of a database's load; `None` if no load has finished.
 ///
 /// # Errors
 /// The store's.
@@ -130,11 +131,11 @@ pub fn loaded_identity<S: Store>(store: &S) -> Result<Option<BTreeMap<String, St
     Ok((!found.is_empty()).then_some(found))
 }
 
-/// Whether a workload makes a table of that name.
+/// Whether a workload creates a table of that name.
 type Makes = fn(&str) -> bool;
 
-/// The first of the store's tables, named `tables`, that the workload which was loaded into it does not make; with no
-/// finished load, that no workload makes.
+/// The first of the store's tables that the loaded workload does not create; with an unfinished load, the first that no
+/// workload creates; without a load, the first.
 ///
 /// # Errors
 /// The store's.
@@ -153,7 +154,7 @@ pub fn foreign_table<'t, S: Store>(store: &S, tables: &'t [String]) -> Result<Op
     Ok(tables.iter().map(String::as_str).find(|name| !has_load || !is_own(name)))
 }
 
-/// The table that says what was loaded, empty until the load is finished.
+/// Creates the table with the load's identity, which is empty until the load is finished.
 fn create_meta<S: Store>(store: &S) -> Result<S::Table> {
     store.create_table(&TableSpec {
         name: META_TABLE.into(),
@@ -212,7 +213,7 @@ pub fn load_once<S: Store>(
     }
 }
 
-/// Records that the data are no longer those of the load, if the workload is about to remove some.
+/// Records that the data are no longer those of the load, if the workload removes loaded rows.
 ///
 /// # Errors
 /// The store's.
@@ -249,7 +250,7 @@ impl<'p> Batch<'p> {
         Batch { progress }
     }
 
-    /// Inserts as many rows into a table; `row` is that of [`Transaction::insert_many`].
+    /// Inserts this many rows into a table; `row` is as in [`Transaction::insert_many`].
     pub(crate) fn fill<S: Session>(
         &self,
         session: &mut S,
@@ -268,8 +269,8 @@ impl<'p> Batch<'p> {
         Ok(())
     }
 
-    /// Calls `insert` with every number of `range`, in order, committing now and then. `insert` returns how many rows
-    /// it inserted.
+    /// Calls `insert` with every number of `range`, in order, and commits repeatedly. `insert` returns the number of
+    /// rows that it inserted.
     pub(crate) fn run<S: Session>(
         &self,
         session: &mut S,

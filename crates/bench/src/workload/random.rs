@@ -1,12 +1,12 @@
 //! Random numbers and strings that workloads share.
 //!
 //! Rules
-//! 1. One generator a client (wyrand): a few instructions a number, the sequence fixed by the seed.
+//! 1. Each client has a generator (wyrand), whose sequence the seed determines.
 //! 2. Strings go into caller's buffers.
 
 use fastrand::Rng;
 
-/// A generator for one client (or loader) of a run: different numbers, same run seed, different sequences.
+/// The generator of client (or loader) `number` of a run: clients with the same seed have different sequences.
 pub fn rng(seed: u64, number: u64) -> Rng {
     // SplitMix64's finalizer, so that neighbouring seeds share nothing.
     let mut z = seed ^ number.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(0x2545_F491_4F6C_DD1D);

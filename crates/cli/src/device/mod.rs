@@ -2,8 +2,8 @@
 //!
 //! Rules
 //! 1. Wrong use (exit status 2): invalid options, rules and files, a file that is not a trace, a trace that does not
-//!    fit the device, a host that cannot mount. A trace that is damaged on the way, a disk that fails: exit status 1.
-//! 2. Nothing is written to the results' files, and nothing mounted, before the options have been checked.
+//!    fit the device, a host that cannot mount. A damaged record in a trace, a failing disk: exit status 1.
+//! 2. All options are checked before a result file is written or anything is mounted.
 
 mod list;
 #[cfg(target_os = "linux")]

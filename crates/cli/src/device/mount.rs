@@ -1,8 +1,8 @@
 //! `highwater device mount MOUNTPOINT`: an emulated device under a real file system, until Ctrl-C.
 //!
 //! Rules
-//! 1. SIGINT, SIGTERM and SIGHUP unmount. While the file system is in use that is tried again; a second signal
-//!    gives up, and the clean-up shell of the device crate takes over.
+//! 1. SIGINT, SIGTERM and SIGHUP unmount. While the file system is in use, unmounting is retried; after a second signal
+//!    the clean-up shell of the device crate does it.
 //! 2. A backing file that holds something is never overwritten unless `--overwrite` says so.
 //! 3. On a terminal the counters are one view that is drawn again; elsewhere a line every interval.
 
@@ -141,7 +141,7 @@ impl MountArgs {
         Ok(options)
     }
 
-    /// What is mounted where: ext4 needs a mount point, and without a file system there is nothing to mount.
+    /// The mount point and the kind of file system. ext4 needs a mount point; without a file system there must be none.
     fn file_system(&self) -> Result<(PathBuf, FileSystemKind), Failure> {
         let refuse = |what: &str| Err(Failure::Usage(what.into()));
         match (self.fs, &self.mountpoint) {
@@ -217,7 +217,7 @@ pub(super) fn run(args: &MountArgs) -> Result<(), Failure> {
     view.end()
 }
 
-/// What the first signal sets, and what the second.
+/// The flags that the first and the second signal set.
 fn stop_requests() -> Result<(Arc<AtomicBool>, Arc<AtomicBool>), Failure> {
     let (stop, give_up) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let (stops, gives_up) = (stop.clone(), give_up.clone());
@@ -228,7 +228,7 @@ fn stop_requests() -> Result<(Arc<AtomicBool>, Arc<AtomicBool>), Failure> {
     Ok((stop, give_up))
 }
 
-/// Where the counters go.
+/// The output of the counters.
 struct View {
     lines: Lines,
     /// One view that is drawn again.

@@ -1,4 +1,4 @@
-//! `highwater device replay TRACE`: what the recorded requests would have cost a device.
+//! `highwater device replay TRACE`: the wear and time of recorded requests on a device.
 
 use super::parsed;
 use super::target::device_config;
@@ -152,7 +152,7 @@ impl ReplayArgs {
     }
 }
 
-/// Whether the files for results can be made. The trace is opened first: a mistyped name is found before anything else.
+/// Checks that the result files can be created. The trace is opened first, so that a mistyped name is reported first.
 fn check_outputs(args: &ReplayArgs) -> Result<(), Failure> {
     highwater_device::trace::Trace::open(&args.trace)?;
     json_must_be_writable(args.json.as_ref())?;

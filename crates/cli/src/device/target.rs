@@ -2,7 +2,7 @@
 //!
 //! Rules
 //! 1. The disk is new, aged, and removed afterwards: its data are in memory.
-//! 2. Redo gets the room its options ask for; what is left is for data.
+//! 2. The redo log gets the size of its option; data get the rest.
 
 use super::parsed;
 use crate::engine_options::size;
@@ -91,7 +91,7 @@ impl TargetOptions {
         Ok(made)
     }
 
-    /// What was chosen, for the result's configuration.
+    /// The device's options, for the result's configuration.
     pub(crate) fn describe(&self, name: &str) -> Vec<(String, String)> {
         let clock = if self.clock == Clock::Real { "real" } else { "virtual" };
         vec![

@@ -1,4 +1,4 @@
-//! The columns of a file: which column of the table each one fills, and its type, given or guessed.
+//! The columns of a file: the column of the table that each one fills, and its type, given or inferred.
 
 use super::file::Header;
 use super::infer::Guess;

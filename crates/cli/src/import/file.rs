@@ -126,7 +126,7 @@ pub(super) struct Record {
     pub(super) fields: csv::ByteRecord,
     /// For each field, whether it was written as a text; empty if the format does not say.
     pub(super) is_text: Vec<bool>,
-    /// Why the line has no fields.
+    /// The error of a line that could not be parsed.
     pub(super) wrong: Option<String>,
 }
 

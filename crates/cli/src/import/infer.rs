@@ -12,7 +12,7 @@ use highwater::{DateTime, Type};
 /// Bytes of `2026-01-31`.
 const DATE_BYTES: usize = 10;
 
-/// What the fields of one column have been like so far.
+/// The types that the fields of one column still allow.
 #[derive(Clone, Debug)]
 pub(super) struct Guess {
     values: u64,

@@ -4,8 +4,8 @@
 //! 1. A line becomes the fields that a CSV file would have: numbers, `true` and `false` as they are written, texts as
 //!    `export` writes them, lists and objects as their JSON. A member that is missing, or `null`, is NULL.
 //! 2. A text is text, or a time: `"12"` makes no column of numbers.
-//! 3. The columns are the members of all lines, in the order in which they first come.
-//! 4. A line that is no such object is a bad line, by number and, where the mistake has one, column.
+//! 3. The columns are the members of all lines, in the order of their first occurrence.
+//! 4. Any other line is a bad line; its message has the line's number and, if known, the column of the mistake.
 
 use super::file::{Header, Place, Record};
 use super::{CsvError, ImportArgs, OnError, Result};

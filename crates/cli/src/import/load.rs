@@ -1,4 +1,4 @@
-//! The two readings of a file: the first checks every line, the second inserts the rows.
+//! The two passes over a file: the first checks every line, the second inserts the rows.
 
 use super::columns::{Known, Target};
 use super::file::{Header, Place, Record, each_line, file_bytes};

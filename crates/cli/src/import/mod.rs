@@ -2,16 +2,16 @@
 //!
 //! How it goes
 //! 1. The file is read once to check every line (and to infer types that were not given). With `--on-error stop`, the
-//!    default, a bad line ends it here: nothing was changed. So a pipe is first copied into a temporary file.
+//!    default, a bad line ends the import here, without any change. Because of the two passes a pipe is first copied
+//!    into a temporary file.
 //! 2. The file is read again and inserted, committing every `--commit-every` rows (0 = once, at the end; a new table,
-//!    in which batches do not show, gets 10,000 at a time unless the option says otherwise). What only
-//!    shows now (a duplicate key, a key too long) ends it too: a table made by this import is dropped again; rows
-//!    already committed to a table that was there stay, and the message says up to which line.
-//!    So does a request to stop (Ctrl-C).
+//!    in which batches do not show, gets 10,000 at a time unless the option says otherwise). An error of an insertion
+//!    (a duplicate key, a key too long) ends it too: a table that this import created is dropped; rows committed to an
+//!    existing table stay, and the message names the last committed line. So does a request to stop (Ctrl-C).
 //! 3. With `--on-error skip` bad lines are reported and left out; the exit status is 1 if there was one.
 //! 4. Indexes that are not unique are built at the end, in a new table.
-//! 5. A new table that a killed import left is dropped, and the same command begins again (see `unfinished`). What was
-//!    committed to a table that was there stays.
+//! 5. The next import drops a new table that a killed import left, and begins again (see `unfinished`). Rows committed
+//!    to an existing table stay.
 //!
 //! Without `--primary-key` a new table gets a first column `row_id` with auto-increment.
 
@@ -48,7 +48,7 @@ pub(crate) enum OnError {
     Skip,
 }
 
-/// How a file is written.
+/// The format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
     /// Fields between delimiters (RFC 4180)
@@ -57,7 +57,7 @@ pub(crate) enum Format {
     Jsonl,
 }
 
-/// What to import, and how.
+/// The arguments of an import.
 #[derive(Clone, Debug)]
 pub(crate) struct ImportArgs {
     /// The database's folder.
@@ -66,9 +66,9 @@ pub(crate) struct ImportArgs {
     pub table: String,
     /// The file; `-` is stdin.
     pub file: PathBuf,
-    /// What messages call the file, if not by its path.
+    /// The file's name in messages, if it is not the path.
     pub name: Option<String>,
-    /// How it is written; `None`: as its name says.
+    /// The format; `None`: by the file's name.
     pub format: Option<Format>,
     /// `name:type` or `name:type?` (nullable), for a new table. With a header line: any of its columns, by name; the
     /// others are inferred. Without: all columns, in order, or none.
@@ -108,13 +108,13 @@ impl ImportArgs {
         self.format.unwrap_or(if is_json { Format::Jsonl } else { Format::Csv })
     }
 
-    /// What messages call the file.
+    /// The file's name in messages.
     fn shown(&self) -> PathBuf {
         self.name.as_ref().map_or_else(|| self.file.clone(), PathBuf::from)
     }
 }
 
-/// What was imported.
+/// The result of an import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Imported {
     pub table: String,
@@ -131,7 +131,7 @@ impl fmt::Display for Imported {
     }
 }
 
-/// Why import or export failed.
+/// An error of an import or export.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CsvError {
     /// The command line is wrong (exit status 2).
@@ -143,7 +143,7 @@ pub(crate) enum CsvError {
     /// A file cannot be read or written (exit status 1).
     #[error("{path}: {source}")]
     File {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// The operating system's answer.
         source: std::io::Error,

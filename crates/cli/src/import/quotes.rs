@@ -1,10 +1,9 @@
-//! Watches the records of a CSV file while it is read: whether one is longer than any row, and whether its end comes
-//! inside of quotes.
+//! Detects records of a CSV file that are longer than any row, and a file that ends inside quotes, while the file is
+//! read.
 //!
 //! Rules
-//! 1. What opens and closes a quote is what the reader of records takes for it (RFC 4180): a quote opens at the start
-//!    of a field only; two quotes inside one are a character; what follows the closing one up to the delimiter is
-//!    plain.
+//! 1. Quotes are those of the reader of records (RFC 4180): a quote opens at the start of a field only; two quotes
+//!    inside one are a character; what follows the closing one up to the delimiter is plain.
 //! 2. A record of more than [`MAX_RECORD_BYTES`] or [`MAX_FIELDS`] is not read further: the reader would hold all of it
 //!    in memory. If most of it follows a quote that is still open, that quote is the mistake.
 
@@ -15,7 +14,7 @@ const MAX_RECORD_BYTES: u64 = 64 << 20;
 /// Fields of a record, far more than a table has columns: the reader keeps eight bytes for each.
 const MAX_FIELDS: u64 = 1 << 16;
 
-/// Where the watch is within a field.
+/// The position within a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
     Start,
@@ -25,7 +24,7 @@ enum At {
     Closing,
 }
 
-/// A file whose quotes are watched.
+/// A reader of a file that tracks its quotes.
 #[derive(Debug)]
 pub(super) struct Quotes<R> {
     file: R,
@@ -42,7 +41,7 @@ pub(super) struct Quotes<R> {
     ended: bool,
 }
 
-/// What is wrong with a record, and the line to look at.
+/// An error of a record, and its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wrong {
     /// A quote opens there that is never closed.
@@ -69,7 +68,7 @@ impl<R> Quotes<R> {
         }
     }
 
-    /// What is wrong where reading ended.
+    /// The error at the position where reading ended.
     pub(super) fn wrong(&self) -> Option<Wrong> {
         let in_quotes = self.at == At::Quoted && self.bytes - self.opened.1 >= (self.bytes - self.record.1) / 2;
         match () {

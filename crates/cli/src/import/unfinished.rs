@@ -1,10 +1,10 @@
-//! Imports into new tables that have not finished: what a killed one leaves is recognized by the next one.
+//! Unfinished imports into new tables: the next import recognizes the table of a killed one.
 //!
 //! Rules
-//! 1. While a new table is being filled, the table [`RECORDS`] has a record of it, made before the table: what the
-//!    table looks like, and how many of its rows are committed. The count changes in the transactions of the rows.
-//! 2. A table that looks like its record, and has that many rows, is what a killed import left: the next import drops
-//!    it. Any other table of that name is the user's, and the record is old.
+//! 1. While a new table is being filled, the table [`RECORDS`] has a record of it, made before the table: the table's
+//!    definition and the number of its committed rows. The count changes in the transactions of the rows.
+//! 2. A table that matches its record, definition and number of rows included, was left by a killed import, and the
+//!    next import drops it. Any other table of that name is the user's, and the record is obsolete.
 //! 3. [`RECORDS`] is dropped when it has no record any more.
 
 use super::{CsvError, Result};

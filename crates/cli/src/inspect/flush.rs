@@ -1,5 +1,5 @@
-//! How pages are flushed: what was chosen when the database was created, the kept probe of the device, and the options'
-//! defaults. What an opening was given is not kept in the files.
+//! The flushing of pages: the choices at the creation of the database, the stored probe of the device, and the defaults
+//! of options. The options of the present or last opening are not stored in the files.
 
 use highwater::PageNo;
 use highwater::config::{OptionValue, Options};

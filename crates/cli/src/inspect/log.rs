@@ -23,7 +23,7 @@ fn device(files: &AtRest) -> Result<Arc<dyn Device>, String> {
     files.open(SetFile::Redo).map_err(|error| error.to_string())
 }
 
-/// What is wrong with the log, if it continues after bytes that cannot be read.
+/// The damage of a log that continues after unreadable bytes.
 pub(super) fn damage(log: &LogInfo, files: &AtRest) -> Option<String> {
     let damage = log.scan.as_ref()?.damage?;
     Some(damage.describe(&files.redo().display().to_string()))

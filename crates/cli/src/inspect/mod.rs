@@ -1,11 +1,11 @@
 //! `highwater inspect`: shows a database's header, tables, pages, redo log and extents.
 //!
 //! Rules
-//! 1. All but `lists` read the files as they are: no database is opened, recovered or written, so that a broken one can
-//!    be examined. What is in the redo log only is not in the pages yet. The folders are locked meanwhile: a database
-//!    that is in use is refused, since its files look damaged while they change.
+//! 1. All views except `lists` read the files without opening, recovering or writing the database, so that a damaged
+//!    one can be examined. The pages lack changes that are only in the redo log. The folders are locked meanwhile: a
+//!    database that is in use is refused, since its files look damaged while they change.
 //! 2. Every view is made as JSON and as text from the same data; `--json` chooses.
-//! 3. Exit status 1: what was to be shown cannot be read.
+//! 3. Exit status 1: the requested data cannot be read.
 
 mod files;
 mod flush;
@@ -117,7 +117,7 @@ enum What {
 pub(crate) struct View {
     pub text: String,
     pub json: Value,
-    /// What could not be read, if that is what the view was for.
+    /// The error, if the requested data could not be read.
     pub problem: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What can be typed: each command with its form, its help and its examples.
+//! The commands of the shell: each with its syntax, help and examples.
 
 use super::printer::Form;
 use super::words::Word;

@@ -1,6 +1,6 @@
-//! What Tab offers: commands, tables, indexes, columns.
+//! Completion by Tab: commands, tables, indexes, columns.
 //!
-//! Rule: what is offered follows from the line up to the cursor and from names alone; no row is read.
+//! Rule: the completions depend only on the line before the cursor and on names; no row is read.
 
 use super::commands::{COMMANDS, SCAN_KEYWORDS};
 use super::words::{self, Word};
@@ -63,7 +63,7 @@ impl Validator for Completion {}
 
 impl Helper for Completion {}
 
-/// Where the last word of a line begins, and the words that can replace it.
+/// The position of the last word of a line, and its completions.
 fn offers(line: &str, names: &dyn Names) -> (usize, Vec<String>) {
     let (command, start) = last_word(line);
     // No quote is open before the last word, so that this parses.
@@ -74,13 +74,13 @@ fn offers(line: &str, names: &dyn Names) -> (usize, Vec<String>) {
     (start, offers)
 }
 
-/// Whether an offer begins with the typed word; its opening quote need not be typed.
+/// Whether a completion begins with the typed word; the completion's opening quote need not be typed.
 fn fits(offer: &str, word: &str) -> bool {
     let text = offer.strip_prefix('\'').unwrap_or(offer);
     offer.starts_with(word) || text.starts_with(word.strip_prefix(['\'', '"']).unwrap_or(word))
 }
 
-/// Where the last command of a line begins, and where its last word does.
+/// The positions of the last command of a line and of its last word.
 fn last_word(line: &str) -> (usize, usize) {
     let (mut command, mut word, mut quote) = (0, 0, None);
     for (at, character) in line.char_indices() {
@@ -95,7 +95,7 @@ fn last_word(line: &str) -> (usize, usize) {
     (command, word)
 }
 
-/// What can follow these words.
+/// The words that can follow these words.
 fn choices(before: &[Word], names: &dyn Names) -> Vec<String> {
     let commands = || COMMANDS.iter().map(|help| help.name.to_string()).collect();
     let Some((command, rest)) = before.split_first() else { return commands() };
@@ -142,7 +142,7 @@ fn scan_choices(is_scan: bool, rest: &[Word], columns: impl FnOnce() -> Vec<Stri
     choices
 }
 
-/// Whether a name is a word without quotes.
+/// Whether a name needs no quotes.
 fn is_plain(name: &str) -> bool {
     let is_plain = |c: char| c.is_alphanumeric() || ['_', '.', '-'].contains(&c);
     name.chars().all(is_plain) && !name.is_empty() && !name.starts_with('-')

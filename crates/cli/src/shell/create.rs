@@ -1,4 +1,4 @@
-//! `create` and `drop`: the definition of a table as it is written, nearly as `schema` shows it.
+//! `create` and `drop`: the syntax of a table's definition, which resembles the output of `schema`.
 //!
 //! Grammar, where a comma stands between parts and keywords are not quoted:
 //!
@@ -36,7 +36,7 @@ impl Session<'_> {
         Ok(db.drop_table(table)?)
     }
 
-    /// Whether no transaction is open, for whose locks the change would have to wait.
+    /// Refuses a change inside a transaction, for whose locks it would wait.
     fn must_be_outside(&self, what: &str) -> Result<()> {
         match self.txn {
             Some(_) => Err(format!("{what} outside of transactions: commit or roll back first")),
@@ -144,7 +144,7 @@ struct KeyColumn<'p> {
     descending: bool,
 }
 
-/// What of a part has not been read yet.
+/// The unread rest of a part.
 struct Pieces<'p> {
     rest: &'p [Piece],
 }

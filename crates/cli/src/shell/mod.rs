@@ -1,4 +1,4 @@
-//! `highwater shell DIR`: commands on a database, typed, from a script or from the command line.
+//! `highwater shell DIR`: commands on a database, from a terminal, a script or the command line.
 //!
 //! | file | what |
 //! |---|---|
@@ -11,10 +11,10 @@
 //!
 //! Rules
 //! 1. The shell opens the database itself, as any program does. If another process has it open, the shell reads it
-//!    through that process, and refuses what changes it (`source.rs`).
+//!    through that process, and refuses commands that change it (`source.rs`).
 //! 2. On a terminal no error ends the shell. A script and `-c` end at the first error, with status 1, unless
 //!    `--keep-going` is given.
-//! 3. A transaction that is open at the end is rolled back, which is said.
+//! 3. A transaction that is open at the end is rolled back, with a message.
 //! 4. Ctrl-C ends the running command, not the shell.
 
 mod commands;
@@ -112,7 +112,7 @@ pub(crate) fn run(args: &ShellArgs) -> Result<(), Failure> {
     if is_cut || failures > 0 { Err(Failure::NotFine) } else { Ok(()) }
 }
 
-/// Why no more commands are read.
+/// The reason for the end of the commands.
 enum End {
     Exit,
     /// A command failed.

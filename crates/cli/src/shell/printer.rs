@@ -1,7 +1,7 @@
 //! Rows as a table, CSV or JSON.
 //!
 //! Rules
-//! 1. CSV is what `import` reads back (`csv_field.rs`), with the empty text for NULL; JSON is an object in each line,
+//! 1. CSV is in the format of `import` (`csv_field.rs`), with the empty text for NULL; JSON is an object in each line,
 //!    as `import --format jsonl` reads it.
 //! 2. A table is as wide as its first [`MEASURED`] rows; later rows are written as they come. Control characters are
 //!    shown escaped, and long values are cut, which `…` shows; CSV and JSON have every value whole.
@@ -17,7 +17,7 @@ const MEASURED: usize = 1000;
 /// Widest column of a table.
 const MAX_WIDTH: usize = 60;
 
-/// How rows are written.
+/// The format of rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Form {
     /// Columns below each other

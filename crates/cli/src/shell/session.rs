@@ -1,4 +1,4 @@
-//! The commands carried out: one database, at most one transaction.
+//! Execution of commands on one database, with at most one transaction.
 //!
 //! Rules
 //! 1. Without `begin` each command is a transaction of its own. In one, a command that fails changes nothing, and the
@@ -18,12 +18,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Text that no word is: NULL is the word `null`.
 const NO_NULL: &str = "\0";
 
-/// Why a command ended early.
+/// The reason for the early end of a command.
 #[derive(Debug)]
 pub(super) enum Stop {
     /// It is wrong, or the database refuses it.
     Wrong(String),
-    /// What it wrote to is closed.
+    /// The output is closed.
     Output(std::io::Error),
     Exit,
 }
@@ -96,7 +96,7 @@ struct Bounds {
 }
 
 impl Bounds {
-    /// What the words describe, with these bounds.
+    /// The range that the words describe, with these bounds.
     fn range<'v>(&'v self, words: &'v ScanWords) -> Range<'v> {
         let side = |side: &'v Option<(Vec<Value>, bool)>| side.as_ref().map(|(values, is_in)| (refs(values), *is_in));
         Range {
@@ -193,7 +193,7 @@ impl Session<'_> {
         }
     }
 
-    /// What is read: the open transaction, or a snapshot.
+    /// The open transaction, or a new snapshot, for reads.
     fn snapshot(&mut self) -> Result<Snapshot<'_>> {
         Ok(match (&self.source, &mut self.txn) {
             (Source::Own(db), Some(txn)) => Snapshot::Txn(db, txn),

@@ -9,14 +9,14 @@
 
 use std::ops::Range;
 
-/// What [`Word::pieces`] cuts a word at.
+/// The characters at which [`Word::pieces`] splits a word.
 const MARKS: [char; 3] = [',', '(', ')'];
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Word {
     /// Without its quotes.
     pub text: String,
-    /// What of the text was between quotes.
+    /// The ranges of the text that were between quotes.
     quoted: Vec<Range<usize>>,
     /// Column of its first character.
     pub column: usize,
@@ -69,7 +69,7 @@ impl Word {
 pub(super) struct Piece {
     /// Without its quotes.
     pub text: String,
-    /// Whether some of it was between quotes.
+    /// Whether a part of it was between quotes.
     is_quoted: bool,
     /// Column of its first character; quotes before it in its word do not count.
     pub column: usize,

@@ -1,5 +1,5 @@
-//! `highwater torture corrupt`: flip every byte of a small database, swap its blocks, put older ones back, and see that
-//! each is reported or does no harm ([`highwater_torture::corruption`]).
+//! `highwater torture corrupt`: flips every byte of a small database, swaps its blocks, restores older ones, and checks
+//! that each damage is reported or harmless ([`highwater_torture::corruption`]).
 
 use crate::failure::Failure;
 use crate::output::Lines;

@@ -1,8 +1,8 @@
 //! The disk of `highwater torture crash --cut-power`: an emulated SSD with a volatile write cache, mounted with ext4,
 //! whose power is cut under the running process.
 //!
-//! What was not synced before the cut is kept, lost or torn at 512 bytes, as the seed decides; every request after it
-//! fails. So the process must stop by itself, with an error: it is not killed.
+//! Unsynced writes are kept, lost or torn at 512 bytes, as the seed determines; every request after the cut fails. So
+//! the process must stop by itself, with an error: it is not killed.
 
 use crate::failure::Failure;
 use highwater_device::disk::DiskOptions;
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 const PRESET: &str = "simple-2gb";
 const CAPACITY_BYTES: u64 = 1 << 30;
 const JOURNAL_BYTES: u64 = 16 << 20;
-/// How long a process may take to stop after its disk failed.
+/// Maximum time of a process to stop after the failure of its disk.
 const STOPS_WITHIN: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(20);
 

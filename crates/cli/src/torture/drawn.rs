@@ -2,11 +2,11 @@
 //!
 //! Rules
 //! 1. Every option that the simulator draws ([`OPTIONS`]) is drawn here too, or has a row in [`EXCEPTIONS`]: with other
-//!    values, since the loads are larger, or with none.
+//!    values, because the loads are larger, or without values, to exclude it.
 //! 2. An option that was given on the command line is not drawn.
 //! 3. The same number draws the same options: it comes from the seed, which a failure names.
-//! 4. Where a mode may lose acknowledged commits at the end of a run ([`may_lose_commits`]), those that are there must
-//!    be a prefix of them, and none may be missing that a later call has made durable.
+//! 4. If a mode may lose acknowledged commits at the end of a run ([`may_lose_commits`]), the surviving ones must be a
+//!    prefix, and include all commits that a later call has made durable.
 //! 5. A value that is listed twice is drawn twice as often.
 
 use crate::engine_options::EngineOptions;
@@ -14,7 +14,7 @@ use fastrand::Rng;
 use highwater::config::{FlushLog, OPTION_TABLE};
 use highwater_torture::drawn_options::OPTIONS;
 
-/// How a run ends.
+/// The end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     /// The process is killed: what it has written to the operating system stays.
@@ -26,7 +26,7 @@ pub(super) enum End {
 /// An option of the simulator's list that has other values here.
 struct Exception {
     name: &'static str,
-    /// Values where a process is killed; none: the option is not drawn.
+    /// Values for a run whose process is killed; none: the option is not drawn.
     at_kill: &'static [&'static str],
     at_power_cut: &'static [&'static str],
 }
@@ -74,7 +74,7 @@ pub(super) fn draw(given: &EngineOptions, end: End, number: u64) -> Vec<(&'stati
     all.into_iter().filter(|(name, _)| !given.has(name)).collect()
 }
 
-/// Whether the last commits may be lost though they were acknowledged.
+/// Whether the last acknowledged commits may be lost.
 pub(super) fn may_lose_commits(flush_log_at_trx_commit: FlushLog, end: End) -> bool {
     match flush_log_at_trx_commit {
         FlushLog::Sync => false,
@@ -88,7 +88,7 @@ pub(super) fn arguments(drawn: &[(&str, &str)]) -> Vec<String> {
     drawn.iter().map(|(name, value)| format!("--{}={value}", name.replace('_', "-"))).collect()
 }
 
-/// What a line about a run says of them: those that differ from the engine's defaults.
+/// The options in the line of a run: those that differ from the engine's defaults.
 pub(super) fn described(drawn: &[(&str, &str)]) -> String {
     let is_default = |(name, value): &(&str, &str)| {
         OPTION_TABLE.iter().any(|option| option.name == *name && option.default == *value)

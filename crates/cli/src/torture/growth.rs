@@ -1,5 +1,5 @@
-//! `highwater torture growth`: how operations grow with what they have to do, and whether skewed loads keep their level
-//! ([`highwater_torture::growth`]).
+//! `highwater torture growth`: the growth of operations' costs with their sizes, and of the purge backlog under skewed
+//! loads ([`highwater_torture::growth`]).
 
 use crate::failure::Failure;
 use crate::output::Lines;

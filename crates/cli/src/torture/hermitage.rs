@@ -1,4 +1,4 @@
-//! `highwater torture hermitage`: which anomaly each level of isolation prevents, on Highwater and on MariaDB
+//! `highwater torture hermitage`: the anomalies that each isolation level prevents, on Highwater and on MariaDB
 //! ([`highwater_torture::isolation::hermitage`]).
 
 use crate::failure::Failure;

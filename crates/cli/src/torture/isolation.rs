@@ -1,5 +1,5 @@
-//! `highwater torture isolation`: random transactions at each level of isolation, in threads on a database in memory,
-//! and a search for anomalies in what they saw ([`highwater_torture::isolation::histories`]).
+//! `highwater torture isolation`: random transactions at each isolation level, in threads on a database in memory, and
+//! a search for anomalies in their reads ([`highwater_torture::isolation::histories`]).
 
 use crate::engine_options::EngineOptions;
 use crate::failure::Failure;
@@ -23,7 +23,7 @@ const ENGINE_DEFAULTS: &[(&str, &str)] = &[
 ];
 /// Histories of each setting on one database.
 const HISTORIES: u64 = 20;
-/// Most lists of a history; few are contended, many have room for phantoms.
+/// Maximum number of lists of a history: few lists give contention, many give phantoms.
 const MAX_KEYS: u64 = 16;
 
 pub(super) const EXAMPLES: &str = "\

@@ -1,5 +1,5 @@
-//! `highwater torture power`: cut the power of a simulated disk at random writes and syncs, thousands of times, and
-//! compare every secondary index with the rows after each ([`highwater_torture::power_cuts`]).
+//! `highwater torture power`: cuts the power of a simulated disk at random writes and syncs, thousands of times, and
+//! compares every secondary index with the rows after each cut ([`highwater_torture::power_cuts`]).
 
 use super::drawn::{self, End};
 use crate::engine_options::EngineOptions;

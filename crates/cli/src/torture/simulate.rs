@@ -116,7 +116,7 @@ fn fail_everything(first: u64, options: &SimulateOptions, lines: &Lines) -> Resu
     Ok(())
 }
 
-/// What the databases of a run did so far.
+/// The progress of a run's databases.
 #[derive(Default)]
 struct Run {
     all: Tally,
@@ -125,8 +125,8 @@ struct Run {
     failed: Option<(u64, String)>,
 }
 
-/// Runs database after database, each on one thread, one thread for each processor, while `goes_on` says so of what all
-/// did and how many were begun. Returns that and how many there were, or a seed that failed and why.
+/// Runs databases one after another on a thread for each processor, while `goes_on` returns true for their counts and
+/// their number. Returns the counts and the number, or a failed seed and its error.
 fn on_all_processors(
     first: u64,
     goes_on: impl Fn(&Tally, u64) -> bool + Sync,

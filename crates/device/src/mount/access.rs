@@ -1,4 +1,4 @@
-//! How often each block of the mounted disk is written, and how much is read and written in the journal and elsewhere.
+//! Counters of accesses to the mounted disk: writes of each block; reads and writes of the journal and of the rest.
 
 use super::file_system::Label;
 use super::traffic::Region;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const STRETCHES: u64 = 512;
 
-/// Where the accesses went.
+/// Accesses by block and by region.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AccessReport {
     /// Blocks written over the device's address space, in up to 512 equal stretches.
@@ -27,7 +27,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// Nothing accessed yet on a disk of `blocks` blocks.
+    /// Counters of a disk of `blocks` blocks, all zero.
     pub fn new(blocks: u32) -> Result<Access> {
         let mut writes = room(blocks as usize)?;
         writes.extend((0..blocks).map(|_| AtomicU32::new(0)));
@@ -46,13 +46,13 @@ impl Access {
         self.read_blocks[region as usize].fetch_add(u64::from(blocks), Ordering::Relaxed);
     }
 
-    /// Begins at zero again.
+    /// Resets the counters.
     pub fn reset(&self) {
         self.writes.iter().for_each(|w| w.store(0, Ordering::Relaxed));
         self.read_blocks.iter().for_each(|r| r.store(0, Ordering::Relaxed));
     }
 
-    /// Everything since the beginning, by the regions that `labels` give.
+    /// The accesses since the last reset, by the regions of `labels`.
     pub fn report(&self, labels: &Labels<Label>) -> AccessReport {
         let total = self.writes.len() as u64;
         let mut heat = vec![0; STRETCHES.min(total) as usize];

@@ -16,8 +16,7 @@ const JOURNAL_MAP: usize = 0x10C;
 const MAP_BYTES: usize = 60;
 const DEPTH_MAX: u16 = 5;
 
-/// Where the journal lies, as byte ranges of the device, ascending in the journal. `read` fills a buffer from a byte
-/// offset.
+/// The journal's byte ranges on the device, in the order of the journal. `read` fills a buffer from a byte offset.
 pub fn journal_ranges(read: &dyn Fn(u64, &mut [u8]) -> Result<()>, device_bytes: u64) -> Result<Vec<Range<u64>>> {
     let mut superblock = [0; 1024];
     read(SUPERBLOCK_AT, &mut superblock)?;
@@ -47,7 +46,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Takes in a node of the extent tree. `depth_max` bounds the tree.
+    /// Adds the ranges of a node of the extent tree. `depth_max` bounds the tree.
     fn node(&mut self, node: &[u8], depth_max: u16) -> Result<()> {
         let (magic, entries, depth) = (half(node, 0), usize::from(half(node, 2)), half(node, 6));
         if magic != EXTENT_MAGIC || depth > depth_max || 12 + entries * 12 > node.len() {
@@ -78,7 +77,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// The bytes of some blocks; an error if they are not on the device.
+    /// The byte range of some blocks; blocks outside the device are an error.
     fn within(&self, first: u64, blocks: u64) -> Result<Range<u64>> {
         let start = first.checked_mul(self.block_bytes);
         let end = start.and_then(|s| s.checked_add(blocks * self.block_bytes));

@@ -3,7 +3,7 @@
 //! Rules
 //! 1. A write is split where its blocks belong to different streams or regions; the reply waits for the slowest piece.
 //! 2. A flush of the block device on top arrives as fsync (datasync 0); a discard as fallocate with a punched hole.
-//! 3. `statfs` says 4,096-byte blocks: the loop device takes its discard granularity from there.
+//! 3. `statfs` reports blocks of 4,096 bytes, which the loop device uses as its discard granularity.
 //! 4. Each server thread handles one request at a time; with a real clock it sleeps until the model says the request is
 //!    done, so there are as many threads as the device has outstanding requests.
 
@@ -33,16 +33,16 @@ const BLOCK: u64 = 4096;
 const FOREVER: Duration = Duration::from_secs(86_400);
 const WRITE_BYTES_MAX: u32 = 1 << 20;
 
-/// What a block of the mounted disk is.
+/// The label of a block of the mounted disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Label {
     /// The stream its writes go to.
     pub stream: u8,
-    /// Where it is counted.
+    /// The region that counts it.
     pub region: Region,
 }
 
-/// What the server shares with its owner.
+/// The state that the server shares with its owner.
 pub struct Shared {
     /// The disk.
     pub disk: Disk,
@@ -50,9 +50,9 @@ pub struct Shared {
     pub labels: RwLock<Labels<Label>>,
     /// Accesses by block.
     pub access: Access,
-    /// Counts by kind of page, if asked for.
+    /// Counts by kind of page, if requested.
     pub traffic: Option<Traffic>,
-    /// Records requests, if asked for.
+    /// Records requests, if requested.
     pub recorder: Option<Recorder>,
 }
 
@@ -106,7 +106,7 @@ impl Shared {
         }
     }
 
-    /// Calls `f` with (byte offset on the disk, range of the buffer, label) for each piece of equal label.
+    /// Calls `f` for each piece with one label: byte offset on the disk, range of the buffer, label.
     fn pieces(
         &self,
         offset: u64,
@@ -127,13 +127,14 @@ impl Shared {
     }
 }
 
-/// The 4 KiB blocks a range of bytes touches: the first and how many.
+/// The 4 KiB blocks that a range of bytes touches: the first one and their number.
 fn touched(offset: u64, len: u64) -> (u32, u32) {
     let (first, end) = (offset / BLOCK, (offset + len).div_ceil(BLOCK));
     (first as u32, (end - first) as u32)
 }
 
-/// The 4 KiB blocks that lie wholly in a range of bytes: the first and how many. Only these does a discard free.
+/// The 4 KiB blocks that a range of bytes covers completely: the first one and their number. A discard frees only
+/// these.
 fn covered(offset: u64, len: u64) -> (u32, u32) {
     let (first, end) = (offset.div_ceil(BLOCK), (offset + len) / BLOCK);
     (first as u32, end.saturating_sub(first) as u32)

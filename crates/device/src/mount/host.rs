@@ -1,4 +1,4 @@
-//! What the mount needs of the host: root, FUSE, and the programs that make loop devices and file systems.
+//! The requirements of the mount: root, FUSE, and the programs that make loop devices and file systems.
 
 use crate::error::{DeviceError, Result};
 use std::os::unix::fs::MetadataExt;
@@ -11,7 +11,8 @@ pub fn check(programs: &[&str]) -> Result<()> {
     missing(is_root(), Path::new("/dev"), programs).map_or(Ok(()), |what| Err(DeviceError::Host(what)))
 }
 
-/// What is missing for mounting, given whether root runs it and where the system's device nodes are.
+/// The first missing requirement, as text. `root`: the process runs as root; `nodes`: the folder of the system's device
+/// nodes.
 fn missing(root: bool, nodes: &Path, programs: &[&str]) -> Option<String> {
     if !root {
         return Some("mounting needs root, because it uses loop devices and mounts a file system".into());
@@ -32,8 +33,8 @@ pub fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|m| m.uid() == 0)
 }
 
-/// An error if something is mounted at `mountpoint` already: a second file system there would hide the first, and
-/// unmounting by its path would take the wrong one. A folder that does not exist yet is free.
+/// Refuses a mount point that is in use: a second file system there would hide the first, and unmounting by path would
+/// unmount the wrong one. A folder that does not exist yet is free.
 pub fn is_free(mountpoint: &Path) -> Result<()> {
     let device = |path: &Path| std::fs::metadata(path).map(|m| m.dev());
     match (device(mountpoint), device(&mountpoint.join(".."))) {
@@ -51,8 +52,8 @@ pub fn is_mounted(device: &str) -> bool {
     mounts.lines().any(|line| line.split(' ').next() == Some(device))
 }
 
-/// An error if what is seen at `mountpoint` is not the file system of `device`: unmounting by the path would then take
-/// another one.
+/// Refuses a mount point at which another file system than that of `device` is on top: unmounting by path would unmount
+/// that one.
 pub fn is_on_top(mountpoint: &Path, device: &str) -> Result<()> {
     match (std::fs::metadata(mountpoint), std::fs::metadata(device)) {
         (Ok(seen), Ok(ours)) if seen.dev() != ours.rdev() => {
@@ -77,7 +78,7 @@ pub fn is_installed(program: &str) -> bool {
     search_path().split(':').filter(|f| !f.is_empty()).any(|folder| Path::new(folder).join(program).is_file())
 }
 
-/// Runs a program; its output, or an error with what it said.
+/// Runs a program; returns its output, or an error with its messages.
 pub fn run(program: &str, args: &[&str]) -> Result<String> {
     let mut command = Command::new(program);
     command.args(args).env("PATH", search_path()).stdin(Stdio::null());
@@ -90,7 +91,7 @@ pub fn run(program: &str, args: &[&str]) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_string())
 }
 
-/// Tries again for a while: programs that have just ended may keep a file system busy a moment longer.
+/// Retries for a while, because a file system may stay busy for a moment after its programs have ended.
 pub fn retry(mut act: impl FnMut() -> Result<String>) -> Result<String> {
     for _ in 0..30 {
         if let Ok(output) = act() {

@@ -14,8 +14,8 @@
 //! Rules
 //! 1. Set up in this order: FUSE, loop device, file system made, journal found and tagged, file system mounted. Undone
 //!    in the reverse order, also when a step fails, and by [`guard`](crate::guard) if this process dies.
-//! 2. Only the loop device and the mount points made here are ever touched.
-//! 3. Counters begin at zero when the file system has been mounted: making it does not count.
+//! 2. Only loop devices and mount points that are created here are changed.
+//! 3. Counters begin when the file system has been mounted: its creation is not counted.
 //! 4. A power cut makes every request fail; programs that use the file system see errors. [`Mount::power_cycle`] then
 //!    unmounts, brings power back and mounts again, as a reboot does.
 

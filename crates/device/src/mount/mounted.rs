@@ -1,4 +1,4 @@
-//! A disk and what is put up on it.
+//! A mounted disk: the emulated disk with its loop device and file system.
 
 use super::access::{Access, AccessReport};
 use super::blocks::{PLAIN, has_streams, journal_range, labels_of};
@@ -20,8 +20,7 @@ use parking_lot::RwLock;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A mounted emulated disk. Dropping it unmounts as well as it can; [`unmount`](Mount::unmount) returns what went
-/// wrong.
+/// A mounted emulated disk. A drop unmounts and ignores errors; [`unmount`](Mount::unmount) returns them.
 pub struct Mount {
     shared: Arc<Shared>,
     pub(super) stack: Stack,
@@ -35,7 +34,7 @@ impl Mount {
         Mount::with_progress(options, &mut |_| Ok(()))
     }
 
-    /// Sets everything up; `progress` gets the share of the ageing that is done and may end it.
+    /// Sets everything up; `progress` gets the completed share of the ageing, and an error from it ends the ageing.
     pub fn with_progress(options: &MountOptions, progress: &mut Progress<'_>) -> Result<Mount> {
         options.validate()?;
         host::check(&["losetup", "mount", "umount", "mkfs.ext4"])?;
@@ -83,12 +82,12 @@ impl Mount {
         self.stack.device()
     }
 
-    /// Where the file system is mounted.
+    /// The mount point.
     pub fn mountpoint(&self) -> &Path {
         &self.stack.options.mountpoint
     }
 
-    /// Where the file system's journal lies.
+    /// The ranges of the file system's journal.
     pub fn journal(&self) -> &[NamedRange] {
         &self.journal
     }
@@ -108,12 +107,12 @@ impl Mount {
         self.sampler.pages_since(&self.shared)
     }
 
-    /// How often the blocks of the journal and of the rest were written since the counters began.
+    /// Accesses to the blocks of the journal and of the rest since the counters began.
     pub fn access(&self) -> AccessReport {
         self.shared.access.report(&self.shared.labels.read())
     }
 
-    /// Counters begin at zero again.
+    /// Resets the counters.
     pub fn reset_counters(&mut self) {
         self.shared.access.reset();
         self.sampler = Sampler::new(&self.shared);
@@ -128,7 +127,7 @@ impl Mount {
     }
 
     /// The first half of [`power_cycle`](Self::power_cycle): the power is on again, the file system is not mounted. An
-    /// error says nothing about what is on the disk: something may still use the file system.
+    /// error does not mean that the disk is damaged: a process may still use the file system.
     ///
     /// # Errors
     /// What was mounted cannot be unmounted, or the disk not be attached again.
@@ -139,7 +138,7 @@ impl Mount {
         self.stack.attach()
     }
 
-    /// The second half of [`power_cycle`](Self::power_cycle): an error says that the file system is damaged.
+    /// The second half of [`power_cycle`](Self::power_cycle): an error means that the file system is damaged.
     ///
     /// # Errors
     /// The kernel's.
@@ -157,7 +156,7 @@ impl Mount {
         image
     }
 
-    /// Puts an image on the disk and mounts the file system in it, whatever state the disk was in. Counters continue.
+    /// Puts an image on the disk, in whatever state the disk is, and mounts its file system. Counters continue.
     pub fn restore(&mut self, image: &Image) -> Result<()> {
         self.stack.unmount_file_system()?;
         self.stack.detach()?;
@@ -177,8 +176,8 @@ impl Mount {
         self.shared.recorder.as_ref().map_or(Ok(()), |recorder| recorder.finish(&self.journal))
     }
 
-    /// Unmounts everything and ends the recorded trace. An error (the file system is busy, say) leaves what could not
-    /// be undone; call it again.
+    /// Unmounts everything and ends the recorded trace. After an error, such as a busy file system, the call can be
+    /// repeated.
     pub fn unmount(&mut self) -> Result<()> {
         self.tear_down()?;
         self.finish_recording()
@@ -189,7 +188,7 @@ impl Mount {
         self.stack.try_unmount_file_system()
     }
 
-    /// Takes everything down.
+    /// Unmounts the file system, detaches the loop device and ends FUSE.
     pub(super) fn tear_down(&mut self) -> Result<()> {
         self.stack.tear_down()
     }

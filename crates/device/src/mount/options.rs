@@ -5,7 +5,7 @@ use crate::error::{DeviceError, Result};
 use crate::trace::ranges::StreamRule;
 use std::path::PathBuf;
 
-/// How ext4 uses its journal.
+/// The journaling mode of ext4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JournalMode {
     /// Only metadata goes through the journal; data is written before its metadata.
@@ -54,7 +54,7 @@ pub enum FileSystemKind {
     None,
 }
 
-/// Most 4 KiB blocks that mke2fs gives a journal.
+/// Maximum size of a journal made by mke2fs, in 4 KiB blocks.
 const JOURNAL_BLOCKS_MAX: u64 = 10_240_000;
 
 /// Options of a mount.
@@ -62,11 +62,11 @@ const JOURNAL_BLOCKS_MAX: u64 = 10_240_000;
 pub struct MountOptions {
     /// The disk.
     pub disk: DiskOptions,
-    /// Where the file system is mounted; made if it does not exist.
+    /// The mount point; the folder is created if it does not exist.
     pub mountpoint: PathBuf,
     /// What to create on the device.
     pub file_system: FileSystemKind,
-    /// Whether to make the file system, or to mount the one that is there (a backing file keeps it).
+    /// Whether to create a file system, or to mount the existing one (of a backing file).
     pub format: bool,
     /// Stream rules: `journal`, or ranges of 4 KiB blocks.
     pub rules: Vec<StreamRule>,

@@ -1,4 +1,4 @@
-//! Recognises InnoDB pages by their content as they pass, whatever the file system does with them.
+//! Recognises InnoDB pages in requests by their contents, independent of the file system.
 //!
 //! A page of 16 KiB is recognised by its frame: the low half of its LSN is in the header (bytes 20 to 24) and again in
 //! the trailer and is not 0, nor is the checksum, and its type (24 to 26) is a known one. Numbers are big-endian.
@@ -10,10 +10,9 @@
 //!
 //! The change buffer's tree is made of INDEX pages whose index id (66 to 74) is at or above 0xFFFFFFFF00000000.
 //!
-//! The doublewrite buffer holds copies of pages of any table. Where it lies is in the transaction system page (type 7):
-//! its place on the device gives the place of page 0 of the system tablespace, its content the first pages of the
-//! buffer's two blocks. This holds while the file system keeps the first 200 pages of the system tablespace from that
-//! page on in one piece.
+//! The doublewrite buffer holds copies of pages of any table. The transaction system page (type 7) has the first pages
+//! of the buffer's two blocks, and its own position on the device gives that of page 0 of the system tablespace. This
+//! requires that the first 200 pages of the system tablespace are contiguous on the device.
 
 use std::ops::Range;
 
@@ -21,7 +20,7 @@ use std::ops::Range;
 pub const PAGE_BYTES: usize = 16384;
 const BLOCKS_PER_PAGE: u64 = 4;
 
-/// What a page is.
+/// The kind of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum PageKind {
@@ -86,13 +85,13 @@ pub fn recognise(page: &[u8]) -> Option<PageKind> {
 
 const TYPE_TRX_SYS: u16 = 7;
 const TRX_SYS_PAGE: u32 = 5;
-/// Where the doublewrite header is in the transaction system page.
+/// Offset of the doublewrite header in the transaction system page.
 const DOUBLEWRITE_AT: usize = PAGE_BYTES - 200;
 const DOUBLEWRITE_MAGIC: u32 = 536_853_855;
 const DOUBLEWRITE_BLOCK_PAGES: u64 = 64;
 
-/// Where the doublewrite buffer is on the device, in 4 KiB blocks, if `page`, found at `lba`, is the page that holds
-/// it.
+/// The two ranges of the doublewrite buffer on the device, in 4 KiB blocks, if `page`, at block `lba`, is the
+/// transaction system page.
 pub fn doublewrite_place(page: &[u8], lba: u64) -> Option<[Range<u64>; 2]> {
     let tells = u16::from_be_bytes([page[24], page[25]]) == TYPE_TRX_SYS
         && word(page, 4) == TRX_SYS_PAGE
@@ -135,7 +134,7 @@ pub fn split(lba: u64, data: &[u8], mut f: impl FnMut(PageKind, u64, u64, &[u8])
 pub(crate) mod tests {
     use super::*;
 
-    /// A page as InnoDB frames it.
+    /// A page with InnoDB's header and trailer.
     pub(crate) fn page(kind: u16, space: u32, number: u32, lsn: u64) -> Vec<u8> {
         let mut page = vec![0; PAGE_BYTES];
         page[..4].fill(0xAB);

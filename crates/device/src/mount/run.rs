@@ -5,15 +5,15 @@ use crate::error::{DeviceError, Result};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// What [`run`] reports.
+/// An event that [`run`] reports.
 pub enum Event<'a> {
-    /// The device is aged; which share is done.
+    /// The device is being aged; the completed share.
     Ageing(f64),
     /// Everything is set up.
     Mounted(&'a Mount),
-    /// Counters, every interval and once at the end.
+    /// A sample of the counters, at each interval and at the end.
     Sample(&'a MountSample),
-    /// Unmounting failed, mostly because the file system is still in use; it is tried again.
+    /// Unmounting failed, usually because the file system is in use; it is retried.
     Busy(&'a DeviceError),
 }
 
@@ -24,8 +24,8 @@ const STEP: Duration = Duration::from_millis(50);
 const BUSY_STEP: Duration = Duration::from_secs(1);
 
 /// Mounts, samples every `interval` until `stop` is set, and unmounts. While the file system is in use it stays
-/// mounted, and unmounting is tried again until `give_up` is set too. The last sample includes what unmounting wrote
-/// back. If `stop` is set during setup, that is not an error.
+/// mounted, and unmounting is tried again until `give_up` is set too. The last sample includes the writeback of
+/// unmounting. If `stop` is set during setup, that is not an error.
 pub fn run(
     options: &MountOptions,
     interval: Duration,

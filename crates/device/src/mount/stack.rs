@@ -1,5 +1,5 @@
-//! The layers over a disk: FUSE, loop device, file system. Each is put up or taken down by one function, in the order
-//! of the rules of [`mount`](super).
+//! The layers above a disk: FUSE, loop device, file system. One function sets each of them up or takes it down, in the
+//! order of the rules of [`mount`](super).
 
 use super::file_system::{DiskFileSystem, FILE_NAME, Shared};
 use super::host::{self, retry};
@@ -12,21 +12,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What is up.
+/// The layers that are set up.
 pub(super) struct Stack {
     pub(super) options: MountOptions,
-    /// A folder of our own for the FUSE mount; empty if there is none.
+    /// The temporary folder of the FUSE mount; empty if there is none.
     pub(super) folder: PathBuf,
     session: Option<BackgroundSession>,
     loop_device: Option<String>,
     mounted: bool,
-    /// Whether the mount point's folder was made here.
+    /// Whether the mount point's folder was created for this mount.
     made_folder: bool,
     guard: Option<Guard>,
 }
 
 impl Stack {
-    /// Nothing is up yet.
+    /// A stack without layers.
     pub(super) fn new(options: &MountOptions) -> Result<Stack> {
         let guard = Guard::new().map_err(|e| DeviceError::io("starting /bin/sh", e))?;
         Ok(Stack {
@@ -152,8 +152,8 @@ impl Stack {
         Ok(())
     }
 
-    /// Whether the loop device is still attached to our file; another file may have its name by now. A device
-    /// that cannot be checked is treated as attached.
+    /// Whether the loop device is still attached to the file of this mount; it may be attached to another file
+    /// meanwhile. A device that cannot be checked is treated as attached.
     fn is_attached(&self, device: &str) -> bool {
         let block = Path::new("/sys/block").join(device.trim_start_matches("/dev/"));
         match std::fs::read_to_string(block.join("loop/backing_file")) {
@@ -162,7 +162,7 @@ impl Stack {
         }
     }
 
-    /// `losetup -d` of a device in use only marks it; waits until it is free.
+    /// Waits until the loop device is free: `losetup -d` only marks a device that is in use.
     fn wait_until_detached(&self, device: &str) -> Result<()> {
         for _ in 0..100 {
             if !self.is_attached(device) {
@@ -214,7 +214,7 @@ impl Stack {
     }
 }
 
-/// A new folder of our own for the FUSE mount.
+/// Creates the temporary folder of the FUSE mount.
 fn run_folder() -> Result<PathBuf> {
     let base = ["/run", "/tmp"].into_iter().map(Path::new).find(|p| p.is_dir()).unwrap_or(Path::new("/"));
     for number in 0..1000 {

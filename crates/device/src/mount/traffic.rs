@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Where on the device.
+/// A region of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Region {
@@ -74,7 +74,7 @@ impl Traffic {
         });
     }
 
-    /// Everything counted so far, without empty rows.
+    /// All counts that are not zero.
     pub fn counts(&self) -> Vec<PageCount> {
         let mut rows = Vec::new();
         for region in Region::ALL {
@@ -102,8 +102,8 @@ impl Traffic {
         &self.cells[region as usize][if copy { PageKind::Doublewrite } else { kind } as usize]
     }
 
-    /// Learns where the doublewrite buffer is from the page that says it. A copy of that page inside the buffer is
-    /// ignored.
+    /// Notes the ranges of the doublewrite buffer if `page` is the transaction system page. A copy of that page in the
+    /// buffer is ignored.
     fn learn(&self, page: &[u8], lba: u64) {
         let inside = self.doublewrite.read().iter().any(|range| range.contains(&lba));
         if let (false, Some(place)) = (inside, pages::doublewrite_place(page, lba)) {

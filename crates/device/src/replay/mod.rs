@@ -3,7 +3,7 @@
 //! Steps
 //! 1. Build the device; resolve names and stream rules against the trace's file map ([`plan`]).
 //! 2. Age it ([`crate::age`]): the recorder's device was not new.
-//! 3. Run the trace once or more. Figures are those of the last pass; samples cover every pass.
+//! 3. Run the trace once or more. Figures are of the last pass; samples cover every pass.
 //!
 //! Rules
 //! 1. One request is split where its blocks belong to different streams; the pieces arrive together.
@@ -24,18 +24,18 @@ use crate::error::Result;
 use crate::trace::Trace;
 use std::time::Instant;
 
-/// How far a replay has come.
+/// The progress of a replay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
     /// The pass, from 1; 0 while the device is aged.
     pub pass: u32,
-    /// Which share of this pass (or of the ageing) is done: 0 to 1.
+    /// Completed share of this pass, or of the ageing: 0 to 1.
     pub share: f64,
     /// Host blocks of 4 KiB written by the trace so far, all passes.
     pub host_blocks: u64,
 }
 
-/// Replays a trace. `progress` is called now and then with how far it has come.
+/// Replays a trace. `progress` is called repeatedly.
 pub fn run(options: &ReplayOptions, progress: &mut dyn FnMut(Progress)) -> Result<ReplayResult> {
     let trace = Trace::open(&options.trace)?;
     let config = options.device_config()?;

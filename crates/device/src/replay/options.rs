@@ -61,9 +61,9 @@ pub struct ReplayOptions {
     pub overprovisioning: Option<f64>,
     /// Replaces the size of the erase unit, in bytes.
     pub erase_unit_bytes: Option<u64>,
-    /// Replaces how victims are chosen.
+    /// Replaces the victim policy.
     pub victim_policy: Option<VictimPolicy>,
-    /// Replaces whether copies keep streams apart.
+    /// Replaces the placement of copies.
     pub copy_back: Option<CopyBack>,
     /// Replaces the size of the write buffer, in bytes.
     pub write_buffer_bytes: Option<u64>,
@@ -73,9 +73,9 @@ pub struct ReplayOptions {
     pub ranges: Vec<NamedRange>,
     /// The file map; by default `NAME.files.csv` next to the trace, if it exists.
     pub files: Option<PathBuf>,
-    /// What happens to the device first.
+    /// The ageing of the device before the replay.
     pub age: Age,
-    /// How often the trace is run.
+    /// Number of passes.
     pub passes: u32,
     /// When requests arrive.
     pub pace: Pace,

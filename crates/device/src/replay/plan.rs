@@ -1,4 +1,4 @@
-//! Names and rules of a replay, resolved: which block goes to which stream and is counted under which range.
+//! The resolved names and rules of a replay: the stream of each block, and the named range that counts it.
 
 use super::options::ReplayOptions;
 use crate::error::{DeviceError, Result};
@@ -7,7 +7,7 @@ use crate::preset::DeviceConfig;
 use crate::trace::Trace;
 use crate::trace::ranges::{self, NamedRange, StreamRule};
 
-/// What a block is.
+/// The label of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Label {
     /// The stream its writes go to.
@@ -20,11 +20,11 @@ pub struct Label {
 pub struct Plan {
     /// The label of each block.
     pub labels: Labels<Label>,
-    /// Names of the counted groups; the first is everything not named.
+    /// Names of the counted groups; the first has all unnamed blocks.
     pub groups: Vec<String>,
-    /// Where the named things lie.
+    /// The named ranges.
     pub ranges: Vec<NamedRange>,
-    /// Whether the journal's place was found from the trace.
+    /// Whether the journal's range was derived from the trace.
     pub journal_found: bool,
 }
 
@@ -50,7 +50,7 @@ impl Plan {
         Plan::resolve(&options.rules, named, files, capacity).map(|plan| Plan { journal_found, ..plan })
     }
 
-    /// Paints files and rules over the device. Groups are the named ranges and what rules name.
+    /// Labels the blocks of files and rules. Groups are the named ranges and the ranges in rules.
     fn resolve(rules: &[StreamRule], named: Vec<NamedRange>, files: Vec<NamedRange>, capacity: u32) -> Result<Plan> {
         let mut plan = Plan {
             labels: Labels::all(Label { stream: 0, group: 0 }),

@@ -1,4 +1,4 @@
-//! What a replay found, for tables, JSON and reports. Field names are kept across releases.
+//! The result of a replay, for tables, JSON and reports. Field names are kept across releases.
 
 use super::options::Pace;
 use crate::age::Age;
@@ -10,7 +10,7 @@ use crate::ssd::geometry::BLOCK_BYTES;
 use crate::trace::ranges::NamedRange;
 use serde::{Deserialize, Serialize};
 
-/// Everything a replay found. Figures are those of the last pass unless they say otherwise.
+/// The result of a replay. Figures are those of the last pass, unless stated otherwise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReplayResult {
     /// The trace's path.
@@ -21,11 +21,11 @@ pub struct ReplayResult {
     pub capacity_bytes: u64,
     /// How it was aged.
     pub age: Age,
-    /// When requests arrived.
+    /// The arrival of requests.
     pub pace: Pace,
-    /// Which named range went where; `journal` may have been found from the trace.
+    /// The named ranges; `journal` may have been derived from the trace.
     pub ranges: Vec<NamedRange>,
-    /// Whether the journal's place was found from the trace.
+    /// Whether the journal's range was derived from the trace.
     pub journal_found: bool,
     /// Requests of one pass.
     #[serde(default)]
@@ -48,11 +48,11 @@ pub struct ReplayResult {
     pub wear: Option<Wear>,
     /// Device time and latencies, if the replay was timed.
     pub timing: Option<TimingResult>,
-    /// How fast the replay itself was.
+    /// The speed of the replay.
     pub speed: Speed,
 }
 
-/// Bytes and requests of a stretch of the replay.
+/// Bytes and requests of a part of the replay.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Totals {
     /// Bytes the host wrote (FDP: HBMW).
@@ -154,7 +154,7 @@ pub struct Speed {
 const BLOCK: u64 = BLOCK_BYTES as u64;
 
 impl Totals {
-    /// From a difference of counters.
+    /// The totals of a difference of counters.
     pub fn of(counters: &Counters) -> Totals {
         Totals {
             host_written_bytes: counters.hbmw(),
@@ -172,7 +172,7 @@ impl Totals {
     }
 }
 
-/// The streams of a difference of counters that did anything.
+/// The streams of a difference of counters that have writes or copies.
 pub fn streams_of(counters: &Counters) -> Vec<StreamResult> {
     let busy = counters.streams.iter().enumerate().filter(|(_, s)| **s != StreamCounters::default());
     busy.map(|(number, s)| StreamResult {

@@ -19,12 +19,12 @@ use std::time::Duration;
 
 /// Events between two calls of `progress`.
 const PROGRESS_EVERY: usize = 1 << 16;
-/// Device time beyond which a replay is refused: far from where nanoseconds overflow.
+/// Maximum device time of a replay, far below the overflow of nanoseconds.
 const TIME_NS_MAX: u64 = 100 * 366 * 86_400 * 1_000_000_000;
 const HEAT_STRETCHES: u32 = 512;
 const BLOCK: u64 = BLOCK_BYTES as u64;
 
-/// What is counted in one pass.
+/// The counts of one pass.
 struct PassState {
     start: Counters,
     started_ns: u64,
@@ -141,7 +141,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// When the request arrives at the device.
+    /// Time at which the request arrives at the device.
     fn arrival(&mut self, recorded_ns: u64) -> u64 {
         let first = *self.state.first_event_ns.get_or_insert(recorded_ns);
         match self.options.pace {

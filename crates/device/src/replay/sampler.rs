@@ -18,7 +18,7 @@ impl Sampler {
         Sampler { every_blocks, next_blocks: every_blocks, start, previous: start, samples: Vec::new() }
     }
 
-    /// Whether `host_blocks`, written since the start, call for a sample.
+    /// Whether a sample is due after `host_blocks` written blocks since the start.
     #[inline]
     pub(super) fn is_due(&self, host_blocks: u64) -> bool {
         host_blocks >= self.next_blocks

@@ -1,4 +1,4 @@
-//! What a replay found, for people: a table for the terminal and a page for the browser.
+//! Reports of a replay: a table for the terminal and a page for the browser.
 
 #[cfg(target_os = "linux")]
 mod mount_text;
@@ -26,7 +26,7 @@ pub(crate) fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// A write amplification as it is shown everywhere.
+/// A write amplification as text.
 fn write_amplification(factor: f64) -> String {
     format!("{factor:.3}")
 }

@@ -6,7 +6,7 @@ use crate::replay::ReplayResult;
 use highwater_report::numbers::bytes;
 use std::fmt::Write;
 
-/// What a replay found, as plain text of at most 100 columns (file names aside).
+/// The result of a replay as plain text of at most 100 columns, apart from file names.
 pub fn text(result: &ReplayResult) -> String {
     let mut out = String::new();
     head(&mut out, result);

@@ -1,4 +1,4 @@
-//! The configuration of an emulated SSD: everything that makes one device differ from another, as one value.
+//! The configuration of an emulated SSD.
 
 use super::counters::MAX_STREAMS;
 use super::geometry::{BLOCK_BYTES, Geometry};
@@ -8,7 +8,7 @@ use crate::error::{DeviceError, Result};
 use crate::promises::Promises;
 use serde::{Deserialize, Serialize};
 
-/// Where garbage collection puts the copies of several streams.
+/// Placement of the copies that garbage collection makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CopyBack {
@@ -29,7 +29,7 @@ impl std::str::FromStr for CopyBack {
     }
 }
 
-/// An emulated SSD as a value.
+/// The parameters of an emulated SSD.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SsdConfig {
@@ -41,11 +41,11 @@ pub struct SsdConfig {
     pub capacity_blocks: u32,
     /// Streams the host may use, 1 to 16.
     pub streams: u8,
-    /// How victims are chosen.
+    /// The victim policy of garbage collection.
     pub victim_policy: VictimPolicy,
     /// Whether copies keep the streams apart.
     pub copy_back: CopyBack,
-    /// Free erase units kept in reserve; garbage collection starts when no more are left. At least 1.
+    /// Free erase units in reserve: garbage collection starts when only these are free. At least 1.
     pub reserve_units: u32,
     /// 4 KiB blocks of the write buffer in which rewrites are absorbed; 0 for none.
     pub write_buffer_blocks: u32,
@@ -110,8 +110,8 @@ impl SsdConfig {
         self.with_overprovisioning(overprovisioning)
     }
 
-    /// Gives units about `slots` slots. A smaller block is erased in proportionally less time: else erasing, which is a
-    /// few per cent of the work of a whole block, would rule a scaled-down device.
+    /// Gives units about `slots` slots. The erase time shrinks in proportion to the block. Otherwise erases, which take
+    /// a few per cent of the time of a whole block, would dominate on a scaled-down device.
     fn resize_units(&mut self, slots: f64) {
         let pages = f64::from(self.geometry.pages_per_block);
         self.geometry = with_unit_slots(self.geometry.clone(), slots);

@@ -1,9 +1,9 @@
-//! What an SSD counts about itself, in the terms of NVMe Flexible Data Placement.
+//! The counters of an SSD, in the terms of NVMe Flexible Data Placement.
 
 use super::geometry::BLOCK_BYTES;
 use serde::{Deserialize, Serialize};
 
-/// Most streams a device can have.
+/// Maximum number of streams of a device.
 pub const MAX_STREAMS: usize = 16;
 /// The pseudo stream of copies that streams share ([`CopyBack::Shared`](super::config::CopyBack::Shared)).
 pub const SHARED: usize = MAX_STREAMS;
@@ -11,8 +11,8 @@ pub const SHARED: usize = MAX_STREAMS;
 /// Slots written for one stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamCounters {
-    /// 4 KiB blocks of the host that were handed to the flash: neither those absorbed in the write buffer nor those
-    /// that still wait there.
+    /// Host blocks of 4 KiB that were programmed to flash. Blocks that were absorbed in the write buffer, or are still
+    /// in it, are not counted.
     pub host_blocks: u64,
     /// 4 KiB blocks garbage collection copied out of this stream's units.
     pub copied_blocks: u64,
@@ -37,7 +37,7 @@ impl StreamCounters {
 pub struct Counters {
     /// 4 KiB blocks the host wrote, counted when the device takes them.
     pub accepted_blocks: u64,
-    /// Of those, how many wait in the write buffer now. Not a sum: a difference of counters has that of its end.
+    /// Of those, the number in the write buffer now. It is a gauge: a difference of counters has the value at its end.
     pub waiting_blocks: u64,
     /// By stream; the last entry counts copies out of units shared by streams.
     pub streams: [StreamCounters; MAX_STREAMS + 1],
@@ -98,7 +98,7 @@ impl Counters {
         }
     }
 
-    /// What happened since `earlier`.
+    /// The counts since `earlier`.
     pub fn since(&self, earlier: &Counters) -> Counters {
         let mut delta = *self;
         for (now, then) in delta.streams.iter_mut().zip(&earlier.streams) {

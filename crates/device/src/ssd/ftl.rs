@@ -41,7 +41,7 @@ struct Unit {
     state: UnitState,
 }
 
-/// Where the next slot of a stream goes. Closed when `next == end`.
+/// The write frontier of a stream: `next` is its next slot. Closed when `next == end`.
 #[derive(Clone, Copy)]
 struct Frontier {
     unit: u32,
@@ -122,7 +122,7 @@ impl Ftl {
         }
     }
 
-    /// Forgets `blocks` blocks from `lba`: they hold nothing until written again.
+    /// Unmaps `blocks` blocks from `lba`: they have no data until they are written again.
     pub fn trim(&mut self, lba: u32, blocks: u32) {
         for lba in lba..lba + blocks {
             let old = std::mem::replace(&mut self.map[lba as usize], NONE);
@@ -157,7 +157,7 @@ impl Ftl {
         Some((unit, (slot - unit * self.slots_per_unit) / self.slots_per_program))
     }
 
-    /// Host blocks the device has room for.
+    /// Capacity in host blocks.
     pub fn capacity_blocks(&self) -> u32 {
         self.map.len() as u32
     }
@@ -167,7 +167,7 @@ impl Ftl {
         &self.counters
     }
 
-    /// The counters, for what the layers above count.
+    /// The counters, for updates by the layers above.
     pub fn counters_mut(&mut self) -> &mut Counters {
         &mut self.counters
     }
@@ -207,7 +207,7 @@ impl Ftl {
         }
     }
 
-    /// Moves a frontier on by `run` slots (at most to `program_end`), programming and closing where it comes to an end.
+    /// Advances a frontier by `run` slots (at most to `program_end`). Programs a full program, and closes a full unit.
     #[inline]
     fn advance<L: MediaListener>(&mut self, mut at: Frontier, run: u32, cause: Cause, listener: &mut L) -> Frontier {
         at.next += run;

@@ -1,7 +1,7 @@
-//! What the translation layer reports of its work on the flash. It decides *what* is done; a listener, *how long* it
-//! takes.
+//! Receives the flash operations of the translation layer. The translation layer determines the operations, the
+//! listener their time.
 
-/// Why a program happens.
+/// The cause of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// The host wrote.
@@ -12,7 +12,7 @@ pub enum Cause {
 
 /// Receives every operation on the flash, in order.
 pub trait MediaListener {
-    /// Whether it uses what it receives; a listener that does not costs nothing.
+    /// Whether the listener uses the operations; the calls of a listener that does not are compiled away.
     const LISTENS: bool = true;
     /// Program number `program` of `unit` happens.
     fn program(&mut self, unit: u32, program: u32, cause: Cause);
@@ -22,7 +22,7 @@ pub trait MediaListener {
     fn erase(&mut self, unit: u32, freed_slots: u32);
 }
 
-/// Uses nothing: for counting wear as fast as the processor allows.
+/// Ignores all operations, to count wear as fast as the processor allows.
 pub struct Silent;
 
 impl MediaListener for Silent {

@@ -1,9 +1,9 @@
 //! The emulated SSD: wear, write amplification and time of a multi-stream flash device.
 //!
-//! What is emulated: geometry, page-mapped translation at 4 KiB, garbage collection, streams with erase units of their
-//! own, a write buffer that absorbs rewrites, flush, trim, wear by erase unit, busy dies and buses.
-//! What is not: bad blocks, read disturb and retention, static wear levelling, an SLC cache, the map's own writes to
-//! flash. Data is kept elsewhere ([`crate::store`]): this model needs none.
+//! Emulated: geometry, page-mapped translation at 4 KiB, garbage collection, streams with erase units of their own, a
+//! write buffer that absorbs rewrites, flush, trim, wear by erase unit, busy dies and buses. Not emulated: bad blocks,
+//! read disturb and retention, static wear levelling, an SLC cache, the map's own writes to flash. Data is kept
+//! elsewhere ([`crate::store`]): this model needs none.
 //!
 //! | file | owns |
 //! |---|---|
@@ -61,7 +61,7 @@ impl Ssd {
         })
     }
 
-    /// The configuration it was made from.
+    /// The configuration.
     pub fn config(&self) -> &SsdConfig {
         &self.config
     }
@@ -76,7 +76,7 @@ impl Ssd {
         self.ftl.locate(lba).is_some() || self.buffer.as_ref().is_some_and(|b| b.contains(lba))
     }
 
-    /// Nothing is under way any more.
+    /// Resets the timing: no request is in flight.
     fn reset_time(&mut self) {
         if self.timer.is_some() {
             let (timing, geometry) = (self.config.timing, &self.config.geometry);
@@ -221,13 +221,13 @@ fn accept<L: MediaListener>(
     }
 }
 
-/// What a flush costs: everything that waits goes to the flash, and half-filled programs are finished.
+/// Flushes: programs all buffered blocks, and completes half-filled programs.
 fn drain<L: MediaListener>(ftl: &mut Ftl, buffer: &mut Option<WriteBuffer>, listener: &mut L) {
     empty(ftl, buffer, listener);
     ftl.pad(listener);
 }
 
-/// Hands everything that waits in the buffer to the flash.
+/// Programs all buffered blocks.
 fn empty<L: MediaListener>(ftl: &mut Ftl, buffer: &mut Option<WriteBuffer>, listener: &mut L) {
     if let Some(buffer) = buffer {
         while let Some((lba, stream)) = buffer.take() {

@@ -1,4 +1,4 @@
-//! SSDs as values, each parameter marked as published (where) or assumed (why).
+//! Presets of SSDs. Each parameter is marked as published, with its source, or as assumed, with the reason.
 //!
 //! Rules
 //! 1. Every field of [`SsdConfig`] has a [`Source`]; a test (`crate::preset`) holds the lists to it.

@@ -1,9 +1,9 @@
-//! Large tables that are hit at random: asked to be on huge pages, which spares most of the address-translation misses
-//! (on a 32 GiB device they were half of the time of a write).
+//! Large tables with random accesses. They are on huge pages if the system has them, which avoids most TLB misses (half
+//! of the time of a write on a 32 GiB device).
 
 use crate::error::{DeviceError, Result};
 
-/// Room for `len` values; an error that says what to do if there is not that much memory.
+/// Allocates memory for `len` values; if there is not enough, the error says what to do.
 pub(crate) fn room<T>(len: usize) -> Result<Vec<T>> {
     let mut room = Vec::new();
     room.try_reserve_exact(len).map_err(|_| too_large(len as f64 * size_of::<T>() as f64))?;

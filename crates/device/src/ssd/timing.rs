@@ -1,19 +1,19 @@
-//! The time model: when the flash and the buses are busy, so that garbage collection slows the host as it does on a
-//! device.
+//! The time model: it computes the times at which flash and buses are busy, so that garbage collection slows the host
+//! as on a real device.
 //!
 //! Terms
 //! - Each die, each channel and the host link has a time until which it is busy. Times are nanoseconds of whatever
 //!   clock the caller uses; they only grow.
-//! - *Backlog* of a die: garbage-collection work it still owes.
+//! - *Backlog* of a die: the time of garbage-collection work that is not done yet.
 //!
 //! Rules
 //! 1. A read takes the die (`read_ns`, once for the blocks of one program), then the channel and the link, for each
 //!    block. A program takes the channel, then the die. An erase takes the die.
 //! 2. A write completes when it is in the write buffer. A block leaves the buffer when its program ends; a full buffer
 //!    makes the host wait.
-//! 3. Backlog is worked off while a die would be idle. What is left is paid by host programs on that die, evenly, so
-//!    that the debt of one collection is settled by the time the space it freed is used up. No host request pays for a
-//!    whole collection.
+//! 3. A die works off its backlog while it would be idle. The host programs on that die wait for the remaining backlog
+//!    in equal parts, so that the backlog of one collection is gone when the slots that it freed are used up. No host
+//!    request waits for a whole collection.
 //! 4. A read waits at most `suspend_ns` for a program or an erase in progress on its die (program and erase suspend);
 //!    the delayed work is pushed back by the time of the read.
 //! 5. A flush completes when all earlier programs have ended; with power-loss protection at once.
@@ -33,7 +33,7 @@ pub struct SsdTiming {
     pub program_ns: u32,
     /// Erasing a block of every plane.
     pub erase_ns: u32,
-    /// Longest that a read waits for a program or erase under way on its die.
+    /// Longest wait of a read for a program or erase in progress on its die.
     pub suspend_ns: u32,
     /// Speed of one channel, decimal megabytes per second.
     pub channel_mb_per_s: u32,
@@ -60,11 +60,11 @@ impl Default for SsdTiming {
 
 #[derive(Clone, Copy, Default)]
 struct Die {
-    /// End of the last program, as far as known: a read in between pushes it back.
+    /// End of the last program. A read during the program delays it.
     until: u64,
     /// End of the last read.
     read_until: u64,
-    /// Garbage-collection work still owed.
+    /// The backlog of garbage collection.
     backlog: u64,
 }
 
@@ -76,9 +76,9 @@ pub struct SsdTimer {
     dies: Vec<Die>,
     channels: Vec<u64>,
     link_until: u64,
-    /// When the work of the request being handled may start.
+    /// Earliest start of the current request's work.
     start: u64,
-    /// Host programs to come that share the backlog.
+    /// Number of future host programs that share the backlog.
     owed_programs: u64,
     in_flight: VecDeque<(u64, u32)>,
     in_flight_blocks: u32,
@@ -104,15 +104,16 @@ impl SsdTimer {
         }
     }
 
-    /// A write of `blocks` blocks arrives at `now`: when its data is in the controller. Programs reported from here on
-    /// start no earlier.
+    /// A write of `blocks` blocks arrives at `now`; returns the time at which its data is in the controller. Programs
+    /// that are reported afterwards start no earlier.
     pub fn receive(&mut self, now: u64, blocks: u32) -> u64 {
         let arrival = self.command_done(now);
         self.start = occupy(&mut self.link_until, arrival, arrival, transfer_ns(blocks, self.timing.link_mb_per_s));
         self.start
     }
 
-    /// When the request received last is in the write buffer: at once, or when enough earlier programs have ended.
+    /// Returns the time at which the last received request is in the write buffer: at once, or when enough earlier
+    /// programs have ended.
     pub fn admit(&mut self) -> u64 {
         let mut admitted = self.start;
         while let Some(&(end, blocks)) = self.in_flight.front() {
@@ -126,7 +127,8 @@ impl SsdTimer {
         admitted
     }
 
-    /// A read at `now` of the pages of the given programs: when the last of its `blocks` blocks has reached the host.
+    /// A read at `now` of the pages of the given programs; returns the time at which the last of its `blocks` blocks
+    /// has reached the host.
     pub fn read(&mut self, now: u64, places: impl Iterator<Item = (u32, u32)>, blocks: u32) -> u64 {
         let start = now + u64::from(self.timing.command_ns);
         let mut ready = start;
@@ -146,7 +148,7 @@ impl SsdTimer {
         now + u64::from(self.timing.command_ns)
     }
 
-    /// When all host programs reported so far have ended.
+    /// Returns the time at which all reported host programs have ended.
     pub fn drained(&self, now: u64) -> u64 {
         self.dies.iter().fold(self.command_done(now), |end, die| end.max(die.until))
     }
@@ -177,7 +179,7 @@ impl SsdTimer {
         occupy(channel, start, sensed, transfer_ns(blocks, timing.channel_mb_per_s))
     }
 
-    /// Idle time of a die before `now` goes into its backlog.
+    /// Works off the backlog of a die in its idle time before `now`.
     fn work_off(&mut self, die: u32, now: u64) {
         let die = &mut self.dies[die as usize];
         if now > die.until && die.backlog > 0 {
@@ -231,8 +233,8 @@ impl MediaListener for SsdTimer {
 }
 
 /// Takes `ns` of a bus for a request that came at `from` and is ready for the bus at `ready`; returns the end of the
-/// transfer. The bus is charged from the request's coming, so that a slow request does not keep it from others
-/// meanwhile.
+/// transfer. The bus is charged from the arrival of the request, so that a slow request does not block the bus for
+/// others.
 fn occupy(bus: &mut u64, from: u64, ready: u64, ns: u64) -> u64 {
     *bus = (*bus).max(from) + ns;
     (*bus).max(ready + ns)

@@ -1,4 +1,4 @@
-//! Victim choice: which erase unit garbage collection takes next. Pure functions only.
+//! The choice of the next erase unit that garbage collection collects. Pure functions only.
 //!
 //! - *greedy*: the unit with the fewest valid slots.
 //! - *cost-benefit*: the highest `age * (1 - u) / 2u`, u = valid share: the cleaner of Rosenblum and Ousterhout's
@@ -11,7 +11,7 @@
 use crate::error::DeviceError;
 use serde::{Deserialize, Serialize};
 
-/// How garbage collection picks its victims.
+/// The victim policy of garbage collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VictimPolicy {
@@ -41,9 +41,9 @@ pub struct Candidate {
     pub unit: u32,
     /// Slots that still hold current data.
     pub valid: u32,
-    /// Slots it has.
+    /// Number of its slots.
     pub slots: u32,
-    /// When its last slot was written, in host blocks written.
+    /// Time at which its last slot was written, in host blocks written.
     pub filled_at: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Finds victims without looking at every unit: full units in lists by their number of valid slots.
+//! An index of the closed units by their number of valid slots, to find a victim without a search of all units.
 //!
 //! Rules
 //! 1. Exactly the full ("closed") units are listed, each once.
@@ -27,7 +27,7 @@ struct Links {
     previous: u32,
 }
 
-/// The closed units, ready to give the next victim.
+/// The closed units in lists, from which the next victim is chosen.
 pub struct VictimIndex {
     policy: VictimPolicy,
     lists: Box<[Ends]>,
@@ -65,7 +65,7 @@ impl VictimIndex {
         }
     }
 
-    /// Takes the victim out, if lists are kept and one is there.
+    /// Removes the victim from its list and returns it; `None` if there is none, or no lists are kept.
     pub fn take(&mut self) -> Option<u32> {
         let lists = self.lists.len() as u32;
         while self.lowest < lists && self.lists[self.lowest as usize].head == NONE {

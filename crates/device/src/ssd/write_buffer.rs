@@ -1,5 +1,4 @@
-//! The write buffer: blocks that were written but not yet handed to the flash; rewrites of a waiting block are
-//! absorbed.
+//! The write buffer: written blocks that are not yet programmed to flash. A rewrite of a buffered block is absorbed.
 //!
 //! Rules
 //! 1. A block waits at most once. It keeps its place when rewritten and takes the stream of the last write.
@@ -61,17 +60,17 @@ impl WriteBuffer {
         false
     }
 
-    /// Whether the oldest block must leave before another may come.
+    /// Whether the oldest block must leave before another one can enter.
     pub fn is_full(&self) -> bool {
         self.queued == self.ring.len() as u32
     }
 
-    /// Whether the block waits here.
+    /// Whether the block is in the buffer.
     pub fn contains(&self, lba: u32) -> bool {
         !self.place.is_empty() && self.place.contains_key(&lba)
     }
 
-    /// Takes the oldest block and its stream.
+    /// Removes the oldest block; returns it and its stream.
     pub fn take(&mut self) -> Option<(u32, u8)> {
         while self.queued > 0 {
             let (lba, stream) = std::mem::replace(&mut self.ring[self.head as usize], (EMPTY, 0));
@@ -85,19 +84,19 @@ impl WriteBuffer {
         None
     }
 
-    /// Drops a block: it was trimmed or lost.
+    /// Removes a block that was trimmed or lost.
     pub fn forget(&mut self, lba: u32) {
         if let Some(at) = self.place.remove(&lba) {
             self.ring[at as usize] = (EMPTY, 0);
         }
     }
 
-    /// Blocks waiting.
+    /// Number of buffered blocks.
     pub fn len(&self) -> usize {
         self.place.len()
     }
 
-    /// Whether no block waits.
+    /// Whether no block is buffered.
     pub fn is_empty(&self) -> bool {
         self.place.is_empty()
     }

@@ -14,12 +14,11 @@
 //! | 44..46, 46..48 | error, `pdu_len` |
 //!
 //! Rules
-//! 1. Byte order is the recording machine's; the magic tells which.
-//! 2. Of the events of a request, the one where it is issued to the driver counts; a file without issue events gives
-//!    its queue events.
+//! 1. The byte order is that of the recording machine; the magic number shows it.
+//! 2. A request counts at its issue event; in a file without issue events it counts at its queue event.
 //! 3. `NAME.blktrace.0` stands for all of `NAME.blktrace.*`: one file a processor, merged by time.
 //! 4. A write that carries a flush (a queue event may) counts as a flush and a write.
-//! 5. Requests that do not begin or end at 4 KiB count as the blocks they touch.
+//! 5. A request that is not aligned to 4 KiB covers every block that it touches.
 
 use super::{Event, plain_reader, read_error};
 use crate::error::{DeviceError, Result};
@@ -109,7 +108,7 @@ fn read_file(path: &Path, records: &mut Vec<(u32, Event)>) -> Result<()> {
     Ok(())
 }
 
-/// Event code, request, and whether a flush goes before it.
+/// Event code, request, and whether a flush precedes it.
 type Record = (u32, Event, bool);
 
 fn read_record(reader: &mut dyn BufRead, path: &Path, number: u64) -> Result<Option<Record>> {
@@ -139,7 +138,7 @@ fn truncated(error: std::io::Error, path: &Path, number: u64) -> DeviceError {
     }
 }
 
-/// What a record says; none for records that are not requests; or what is wrong with it.
+/// Decodes a record: `None` for a record that is not a request. The error says what is wrong with it.
 fn event(bytes: &[u8; RECORD_BYTES], order: Order) -> std::result::Result<Option<Record>, String> {
     let action = word(bytes, 28, order);
     // Bit 8 only says that the record comes from a control group.

@@ -7,7 +7,7 @@ use crate::error::{DeviceError, Result};
 use crate::model::Op;
 use std::path::Path;
 
-/// The lines of such a trace.
+/// The lines of a trace in the CSV format.
 pub struct CsvTrace;
 
 impl Lines for CsvTrace {
@@ -28,8 +28,8 @@ fn commas(line: &[u8]) -> usize {
     line.iter().filter(|b| **b == b',').count()
 }
 
-/// Whether the start of a file can be such a trace. A first line with commas is treated as damaged, and the damage is
-/// reported.
+/// Whether a file that begins with these bytes can be a trace in the CSV format. A first line with commas is treated as
+/// damaged, and the damage is reported.
 pub fn check_start(start: &[u8], path: &Path) -> Result<()> {
     let mut lines = start.split(|b| *b == b'\n').map(<[u8]>::trim_ascii).enumerate().filter(|(_, l)| !l.is_empty());
     let Some((number, first)) = lines.next() else { return Err(DeviceError::NotATrace { path: path.into() }) };

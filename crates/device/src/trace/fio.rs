@@ -1,13 +1,13 @@
-//! fio's iolog, versions 2 and 3, as `--write_iolog` makes them and fio's documentation describes them: a first line
-//! `fio version N iolog`, then `FILE ACTION [OFFSET LENGTH]` a line, with version 3 after a time in microseconds.
+//! Traces in fio's iolog format, versions 2 and 3, which `--write_iolog` writes. The first line is `fio version N
+//! iolog`; each other line is `FILE ACTION [OFFSET LENGTH]`, in version 3 with a time in microseconds before it.
 //! Offsets and lengths are in bytes.
 //!
 //! Rules
 //! 1. read, write and trim are requests; sync and its variants are flushes; add, open, close and unlink are ignored.
-//! 2. In version 2 time passes with `wait` alone, whose offset is in microseconds.
-//! 3. Several files lie one after another, in the order in which they are named, each at a multiple of 1 MiB: the log
-//!    is read once to find how far each one goes.
-//! 4. Requests that do not begin or end at 4 KiB count as the blocks they touch.
+//! 2. In version 2 only `wait` advances the time, by its offset in microseconds.
+//! 3. The files are placed on the device in the order of their first mention, each at a multiple of 1 MiB. A first pass
+//!    over the log finds the length of each file.
+//! 4. A request that is not aligned to 4 KiB covers every block that it touches.
 
 use super::text::{Lines, TextEvents, blocks_of, number};
 use super::{Event, impossible_time, plain_reader};
@@ -16,10 +16,10 @@ use crate::model::Op;
 use std::path::Path;
 
 const HEAD: &[u8] = b"fio version ";
-/// Blocks of a MiB: each file begins at a multiple.
+/// Alignment of a file's first block: 1 MiB.
 const ALIGN_BLOCKS: u64 = 256;
 
-/// Whether a file starts as an iolog does.
+/// Whether a file that begins with these bytes is an iolog.
 pub fn is_start(start: &[u8]) -> bool {
     start.starts_with(HEAD)
 }
@@ -39,12 +39,12 @@ pub struct FioLog {
     version: u64,
     time_us: u64,
     files: Vec<File>,
-    /// The file of the last line: mostly that of the next one.
+    /// Index of the previous line's file, which is usually the next line's file too.
     last: usize,
 }
 
 impl FioLog {
-    /// Reads the log once, for the places of its files.
+    /// Reads the log once, to place its files on the device.
     ///
     /// # Errors
     /// [`DeviceError::Io`], and [`DeviceError::Trace`] names the first line that is wrong.
@@ -63,7 +63,7 @@ impl FioLog {
         Ok(FioLog { files, ..FioLog::default() })
     }
 
-    /// The place of a file; one that is named for the first time begins at 0.
+    /// The file of this name; a file that is named for the first time is added, with first block 0.
     fn file(&mut self, name: &[u8]) -> &mut File {
         if self.files.get(self.last).is_none_or(|file| file.name != name) {
             let known = self.files.iter().position(|file| file.name == name);

@@ -1,4 +1,4 @@
-//! Traces: requests recorded elsewhere, read one after another in order of arrival.
+//! Traces: recorded requests, read in the order of their arrival.
 //!
 //! Formats, recognized by content:
 //! - CSV: `time_us,op,lba,blocks` a line, lba and blocks in units of 4 KiB; op is R, W, D (discard) or F (flush). A
@@ -10,7 +10,7 @@
 //! Each may be compressed with zstd. All but blktrace's are read line by line.
 //!
 //! Rules
-//! 1. A line or record that is not what it should be is an error that names the file, the place and what was found.
+//! 1. A malformed line or record is an error that names the file, the position and the text found.
 //! 2. Addresses are not checked against the size of the device here; the replay does that.
 
 pub mod blktrace;
@@ -32,9 +32,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// One recorded request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// When it arrived, nanoseconds from a start of the recorder's choice.
+    /// Time of its arrival, in nanoseconds since the start of the recording.
     pub time_ns: u64,
-    /// What it does.
+    /// The operation.
     pub op: Op,
     /// First 4 KiB block.
     pub lba: u64,
@@ -42,7 +42,7 @@ pub struct Event {
     pub blocks: u64,
 }
 
-/// How a trace is stored.
+/// The format of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Comma-separated text.
@@ -68,7 +68,7 @@ pub struct Events {
     extent: Extent,
 }
 
-/// How much of a trace there is.
+/// The size of a trace, of which a share has been read.
 enum Extent {
     /// Bytes of the file read so far, and all of them.
     Bytes(Arc<AtomicU64>, u64),
@@ -77,7 +77,7 @@ enum Extent {
 }
 
 impl Events {
-    /// Which share of the trace has been read: 0 to 1.
+    /// The share of the trace that has been read: 0 to 1.
     pub fn share(&self) -> f64 {
         let (read, all) = match &self.extent {
             Extent::Bytes(read, all) => (read.load(Ordering::Relaxed) as f64, *all as f64),
@@ -155,8 +155,7 @@ fn first_bytes(path: &Path) -> Result<Vec<u8>> {
     Ok(reader.fill_buf().map_err(|e| read_error(path, e))?.to_vec())
 }
 
-/// What is wrong with a recorded time, if anything: no recording lasts ten years, and sums of longer times would
-/// overflow.
+/// The problem with an impossible recorded time: no recording lasts ten years, and sums of longer times would overflow.
 fn impossible_time(time_ns: u64) -> Option<String> {
     const TEN_YEARS_NS: u64 = 10 * 366 * 86_400 * 1_000_000_000;
     (time_ns > TEN_YEARS_NS).then(|| format!("a time of {} s is more than ten years", time_ns / 1_000_000_000))

@@ -4,8 +4,8 @@
 //!
 //! Rules
 //! 1. A file is of one disk of one host.
-//! 2. Times count from the first request; one that comes before it is at 0.
-//! 3. Requests that do not begin or end at 4 KiB count as the blocks they touch.
+//! 2. Times are counted from the first request of the file; an earlier request is at time 0.
+//! 3. A request that is not aligned to 4 KiB covers every block that it touches.
 
 use super::text::{Lines, blocks_of, number};
 use super::{Event, impossible_time};
@@ -14,7 +14,7 @@ use crate::model::Op;
 const FIELDS: usize = 7;
 const HEADING: &[u8] = b"timestamp,hostname,";
 
-/// Whether a file starts as such a trace does.
+/// Whether a file that begins with these bytes is such a trace.
 pub fn is_start(start: &[u8]) -> bool {
     let first = start.split(|byte| *byte == b'\n').next().unwrap_or_default();
     is_heading(first) || fields(first).is_some_and(|fields| op_of(fields[3]).is_some())

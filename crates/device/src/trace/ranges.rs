@@ -3,13 +3,13 @@
 //!
 //! A trace `NAME.csv.zst` may have a file `NAME.files.csv` next to it, lines of
 //! `first_lba,blocks,file,first_block_in_file`.
-//! - `journal` is not a file. If it is not given, it is found from the trace: ext4 rewrites its journal round
-//!   and round, so it is the contiguous stretch of at least 1,024 blocks (jbd2's least) outside all files that takes
-//!   the most writes.
+//! - `journal` is not a file. If the file map lacks it, it is derived from the trace: ext4 writes its journal
+//!   cyclically, so the journal is the contiguous range outside all files, of at least 1,024 blocks (the minimum of
+//!   jbd2), that is written most often.
 //! - `doublewrite` is pages 64 to 191 (16 KiB) of the file `ibdata1`.
 //!
 //! A rule is `STREAM=WHAT`; WHAT is a name, a file name pattern (`*` matches any characters), `FIRST-LAST` or
-//! `FIRST+COUNT` in 4 KiB blocks. Later rules win over earlier ones; what no rule names is stream 0.
+//! `FIRST+COUNT` in 4 KiB blocks. A later rule overrides earlier ones; blocks that no rule names are in stream 0.
 
 use super::{Trace, read_text};
 use crate::error::{DeviceError, Result};
@@ -18,7 +18,7 @@ use crate::ssd::table::too_large;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// A stretch of the device with a name.
+/// A named range of the device's blocks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedRange {
     /// `journal`, or a file's name.
@@ -27,7 +27,7 @@ pub struct NamedRange {
     pub first_lba: u32,
     /// Number of 4 KiB blocks.
     pub blocks: u32,
-    /// Which block of the file is the first one here.
+    /// The block of the file at which the range begins.
     pub first_block_in_file: u32,
 }
 
@@ -36,7 +36,7 @@ impl NamedRange {
         self.first_lba.saturating_add(self.blocks)
     }
 
-    /// An error if it goes beyond a device of this many blocks.
+    /// Refuses a range that exceeds a device of this many blocks.
     pub fn check(&self, capacity_blocks: u32) -> Result<()> {
         let (lba, blocks, capacity_blocks) = (self.first_lba.into(), self.blocks.into(), u64::from(capacity_blocks));
         if lba + blocks > capacity_blocks {
@@ -103,11 +103,11 @@ pub fn file_map_of(trace: &Path) -> Option<std::path::PathBuf> {
     path.is_file().then_some(path)
 }
 
-/// Least blocks of a jbd2 journal.
+/// Minimum number of blocks of a jbd2 journal.
 const JOURNAL_BLOCKS_MIN: usize = 1024;
 
-/// Finds ext4's journal on a device of this many blocks: the most-written contiguous stretch outside all files. None if
-/// no stretch is written round and round.
+/// Finds ext4's journal on a device of this many blocks: the most-written contiguous range outside all files. `None` if
+/// no range is written cyclically.
 pub fn find_journal(trace: &Trace, files: &[NamedRange], capacity_blocks: u32) -> Result<Option<NamedRange>> {
     let mut writes: Vec<u32> = Vec::new();
     for event in trace.events()? {
@@ -153,7 +153,7 @@ fn busiest_run(writes: &[u32]) -> Option<NamedRange> {
 /// The first and last page (16 KiB) of InnoDB's doublewrite buffer in `ibdata1`, as blocks of 4 KiB.
 const DOUBLEWRITE_BLOCKS: std::ops::Range<u32> = 64 * 4..192 * 4;
 
-/// The pieces of the doublewrite buffer, from where `ibdata1` lies.
+/// The ranges of the doublewrite buffer, derived from the ranges of `ibdata1`.
 pub fn doublewrite(files: &[NamedRange]) -> Vec<NamedRange> {
     let system = files.iter().filter(|f| f.name.rsplit('/').next() == Some("ibdata1"));
     let pieces = system.filter_map(|f| {
@@ -169,7 +169,7 @@ pub fn doublewrite(files: &[NamedRange]) -> Vec<NamedRange> {
     pieces.collect()
 }
 
-/// A rule: which stream what goes to.
+/// A rule that assigns blocks to a stream.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamRule {
     /// The stream.
@@ -262,8 +262,8 @@ fn is_meant_as_range(text: &str) -> bool {
     text.split_once(['+', '-']).is_some_and(|(first, rest)| digits(first) && digits(rest))
 }
 
-/// Whether `name` fits `pattern`, in which `*` stands for any characters. What stands between two of them is looked for
-/// once: its first place leaves the most for the rest.
+/// Whether `name` matches `pattern`, in which `*` matches any characters. Each part between two `*` is matched at its
+/// first occurrence, which leaves the longest rest.
 fn matches(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|head| name.strip_prefix(head)) else { return false };

@@ -13,13 +13,13 @@ use std::time::Instant;
 
 type Encoder = zstd::stream::write::Encoder<'static, BufWriter<OutputFile>>;
 
-/// Where the lines go.
+/// The state of the output file.
 enum Out {
-    /// Into the file.
+    /// Lines are written to the file.
     Open(Encoder),
-    /// Nowhere: this error ended it.
+    /// This error ended the recording.
     Failed(std::io::Error),
-    /// Nowhere: the file has been ended, or the error has been returned.
+    /// The file is complete, or the error has been returned.
     Ended,
 }
 

@@ -41,7 +41,7 @@ pub(super) struct NewFile {
     sealing: Option<Sealing>,
 }
 
-/// How a file is encrypted, a record after the other.
+/// The encryption of a file, record by record.
 struct Sealing {
     sealer: Sealer,
     /// The begin of the next record.
@@ -187,7 +187,7 @@ pub(super) fn sync_folder(dir: &Path) -> Result<()> {
     Ok(highwater_storage::sync_folder(dir)?)
 }
 
-/// Makes the folder `dir` unless it is there and empty; returns whether it was made.
+/// Creates the folder `dir` unless it exists and is empty; returns whether it was created.
 ///
 /// # Errors
 /// [`Error::Usage`] if it is not empty or no folder, an I/O error.

@@ -18,7 +18,7 @@ pub(super) const KEYS: &str = "keys";
 /// Version of a backup's format.
 pub(super) const FORMAT: u32 = 3;
 
-/// What a backup is.
+/// The manifest of a backup.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackupManifest {
     /// Version of the format.
@@ -27,7 +27,7 @@ pub struct BackupManifest {
     pub backup_id: String,
     /// The database's id, in hexadecimal.
     pub database_id: String,
-    /// What an incremental backup adds to; `None` of a full one.
+    /// The base of an incremental backup; `None` for a full one.
     pub base: Option<Base>,
     /// Page size of the database.
     pub page_bytes: u64,
@@ -37,7 +37,7 @@ pub struct BackupManifest {
     pub log_file_bytes: u64,
     /// Generation of the redo log.
     pub generation: u64,
-    /// Where recovery begins.
+    /// The LSN at which recovery begins.
     pub start_lsn: u64,
     /// The first LSN to which the backup can be restored.
     pub pages_lsn: u64,
@@ -51,7 +51,7 @@ pub struct BackupManifest {
     pub pages_copied: u64,
     /// Damaged pages that were left out.
     pub damaged_pages: Vec<u32>,
-    /// When it was finished: seconds since 1970.
+    /// Time of its completion: seconds since 1970.
     pub finished_unix_s: u64,
     /// Id, in hexadecimal, of the key that encrypts the files of an encrypted backup. The file `keys` in the same
     /// folder has that key, wrapped by the key with which the database was opened.
@@ -136,7 +136,7 @@ impl BackupManifest {
         OutputFile::write(&path, text.as_bytes()).map_err(|error| super::files::failed("write", &path, error))
     }
 
-    /// What is impossible in it.
+    /// Refuses an impossible manifest.
     fn check(&self) -> std::result::Result<(), String> {
         let are_lsns_in_order = self.start_lsn <= self.end_lsn && self.pages_lsn <= self.end_lsn;
         let are_numbers_possible = [4096, 8192, 16384].contains(&self.page_bytes)

@@ -4,7 +4,7 @@ use crate::space::layout::SpaceLayout;
 use crate::types::PageNo;
 use std::collections::BTreeSet;
 
-/// Which groups of extents have their map among some pages.
+/// The groups of extents whose extent map is among some pages.
 #[derive(Debug, Default)]
 pub(super) struct Maps {
     /// `None`: nothing is noted.

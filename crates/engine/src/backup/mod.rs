@@ -72,7 +72,7 @@ pub use until::{Commit, Until};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-/// What [`Database::backup`](crate::Database::backup) copies.
+/// Options of [`Database::backup`](crate::Database::backup).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackupOptions {
     /// A backup of the same database: only the pages that changed since are copied. `None` for a full backup.
@@ -91,10 +91,10 @@ impl Default for BackupOptions {
     }
 }
 
-/// How [`Database::restore`](crate::Database::restore) continues.
+/// Options of [`Database::restore`](crate::Database::restore).
 #[derive(Clone, Debug, Default)]
 pub struct RestoreOptions {
-    /// Options of the database that is made; those that are fixed at its creation are the backup's.
+    /// Options of the restored database; options that are fixed at the creation are the backup's.
     pub database: crate::config::Options,
     /// The archive of the database's redo ([`Options::redo_archive`](crate::Options::redo_archive)), to continue after
     /// the last backup.
@@ -106,12 +106,12 @@ pub struct RestoreOptions {
     pub check: bool,
 }
 
-/// What a restore made.
+/// The result of a restore.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestoreReport {
     /// The LSN up to which the database was restored.
     pub end_lsn: u64,
-    /// How many backups of the chain were used.
+    /// Number of backups of the chain that were used.
     pub backups: usize,
     /// The last commit in the redo after the last backup's pages, if the redo notes commits: it does while it is
     /// archived.
@@ -125,7 +125,7 @@ pub struct RestoreReport {
     pub prepared: Vec<crate::Xid>,
 }
 
-/// What a backup or a restore is doing, and how far that is.
+/// The progress of a backup or restore: its present phase and the completed part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackupProgress {
     /// In a word or two.

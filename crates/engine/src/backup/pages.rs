@@ -23,7 +23,7 @@ const MAX_READS_OF_ABSENT: u32 = 5;
 /// Pause between two reads of such a page.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// What an extent holds.
+/// Reads and verifies the pages of one extent after another.
 pub(super) struct ExtentReader<'a> {
     ctx: &'a Context,
     space: &'a Space,

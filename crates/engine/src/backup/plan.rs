@@ -3,8 +3,9 @@
 //! Rules
 //! 1. The restore uses the last backup whose pages are not later than the requested moment; then its redo, then the
 //!    archive's.
-//! 2. Archived redo is replayed in *legs*: each has one generation of the log, because a ring holds only one, and a
-//!    bounded size, because it is written into a ring again. Each leg is verified here, and when it is replayed.
+//! 2. Archived redo is replayed in *spans*: a span has redo of one generation of the log, because a ring holds only
+//!    one, and a bounded size, because it is written into a ring again. Each span is verified here, and again when it
+//!    is replayed.
 
 use super::archive::{Archive, ArchivePosition, Begin, RedoGroup};
 use super::chain::BackupLink;
@@ -19,32 +20,32 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::path::PathBuf;
 
-/// Bytes of a leg.
+/// Maximum bytes of a span, unless a single group is longer.
 const SPAN_BYTES: u64 = 256 << 20;
-/// Groups between two words of progress.
+/// Groups between two reports of progress.
 const GROUPS_PER_WORD: u64 = 10_000;
 
-/// What is replayed.
+/// The backups and the archived redo that a restore applies.
 #[derive(Debug)]
 pub(super) struct RestorePlan {
-    /// Backups of the chain.
+    /// Number of backups of the chain that are used.
     pub links: usize,
-    /// Where the last one's own redo ends.
+    /// End LSN of the last of these backups.
     pub link_end: Lsn,
-    /// Archived redo after it.
+    /// Archived redo after that LSN.
     pub spans: Vec<ReplaySpan>,
-    /// The last commit in it, as far as redo from the last backup's pages on says.
+    /// The last commit in the redo after the last backup's pages, if it has one.
     pub last_commit: Option<Commit>,
     /// The archive ends before the requested time.
     pub ends_before_until: bool,
 }
 
-/// Redo that is replayed at once.
+/// Consecutive archived redo that is replayed as one log.
 #[derive(Clone, Debug)]
 pub(super) struct ReplaySpan {
     pub generation: u64,
     pub lsns: Range<Lsn>,
-    /// The pages that it changes have lower numbers.
+    /// Exceeds the number of every page that the redo changes.
     pub page_count: u32,
     pub pieces: Vec<RedoPiece>,
 }
@@ -53,7 +54,7 @@ pub(super) struct ReplaySpan {
 #[derive(Clone, Debug)]
 pub(super) struct RedoPiece {
     pub file: PathBuf,
-    /// With which it is encrypted, if it is.
+    /// The key of an encrypted segment.
     pub key: Option<CopyKey>,
     /// Bytes of redo before it in the segment.
     pub skipped_bytes: u64,
@@ -61,12 +62,12 @@ pub(super) struct RedoPiece {
 }
 
 impl RestorePlan {
-    /// Where the database ends.
+    /// The LSN at which the restored database ends.
     pub(super) fn end(&self) -> Lsn {
         self.spans.last().map_or(self.link_end, |span| span.lsns.end)
     }
 
-    /// What a restore of it makes.
+    /// The report of a restore by this plan.
     pub(super) fn report(&self) -> RestoreReport {
         RestoreReport {
             end_lsn: self.end().0,

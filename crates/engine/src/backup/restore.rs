@@ -26,10 +26,10 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Where the database is made, within the target.
+/// Subfolder of the target in which the database is made.
 const WORK: &str = "restoring";
-/// The first file that is created in that folder and the last one that is removed: it distinguishes the folder from a
-/// folder of the user's.
+/// The marker: the first file that is created in that folder and the last one that is removed. It distinguishes the
+/// folder from a folder of the user.
 const MARKER: &str = "made-by-highwater-restore";
 /// In the order in which they are moved up.
 const FILES: [&str; 4] = ["keys", "doublewrite", "redo", "data"];
@@ -175,7 +175,7 @@ fn remove(path: &Path) -> Result<()> {
     }
 }
 
-/// Makes the folder in which the database is made, with its marker.
+/// Creates the folder in which the database is made, with its marker.
 fn make_work(target: &Path) -> Result<PathBuf> {
     let work = target.join(WORK);
     std::fs::create_dir(&work).map_err(|error| files::failed("create", &work, error))?;
@@ -216,13 +216,13 @@ pub(crate) fn is_unfinished(target: &Path) -> bool {
     has_work
 }
 
-/// Whether a restore made this folder: it has the marker, or nothing yet.
+/// Whether a restore created this folder: it has the marker, or is empty.
 fn is_work(folder: &Path) -> bool {
     let has_marker = folder.join(MARKER).is_file();
     has_marker || std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none())
 }
 
-/// A database being made.
+/// The database that a restore makes.
 struct RestoreTarget<'a> {
     storage: &'a StorageSet,
     database_id: u64,
@@ -292,7 +292,7 @@ impl RestoreTarget<'_> {
         self.write_lost(link, page_count, &*store, &mut batch)
     }
 
-    /// Pages that the backup left out say so: their redo is skipped.
+    /// Writes lost pages in place of the pages that the backup left out: their redo is skipped.
     fn write_lost(
         &self,
         link: &BackupLink,
@@ -331,7 +331,7 @@ impl RestoreTarget<'_> {
         store.write(&mut batch, FlushLane::FlushList)
     }
 
-    /// The redo log, with the redo of a leg.
+    /// The redo log, with the redo of a span.
     fn make_log_of(&self, span: &ReplaySpan, min_bytes: u64) -> Result<()> {
         let mut pieces = RedoPieces { left: span.pieces.iter(), open: None };
         let log_header = self.log_header(&span.lsns, min_bytes, span.generation);
@@ -371,7 +371,7 @@ impl RestoreTarget<'_> {
     }
 }
 
-/// The bytes of a leg, out of its files.
+/// Reads the bytes of a span from its files.
 struct RedoPieces<'l> {
     left: std::slice::Iter<'l, RedoPiece>,
     open: Option<(Take<CopyReader<BufReader<File>>>, &'l RedoPiece)>,

@@ -35,7 +35,7 @@ pub(crate) struct Source<'a> {
     pub storage: &'a StorageSet,
 }
 
-/// What was copied.
+/// The result of copying the pages.
 struct Copied {
     pages: FileSum,
     count: u64,
@@ -44,7 +44,7 @@ struct Copied {
     pages_unix_us: u64,
 }
 
-/// What the thread that copies redo is to do.
+/// An order to the thread that copies redo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
     Copy = 0,

@@ -27,10 +27,9 @@ use std::str::FromStr;
 pub enum Until {
     /// All redo up to this LSN ([`Database::lsn`](crate::Database::lsn)).
     Lsn(u64),
-    /// What was committed up to this time, in UTC.
+    /// All commits up to this time, in UTC.
     Time(DateTime),
-    /// What was committed up to this transaction's commit, this one included
-    /// ([`WriteTxn::id`](crate::WriteTxn::id)).
+    /// All commits up to this transaction's commit, this one included ([`WriteTxn::id`](crate::WriteTxn::id)).
     Transaction(u64),
 }
 

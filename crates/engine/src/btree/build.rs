@@ -40,7 +40,7 @@ struct Pending {
     emitted: bool,
 }
 
-/// Where a pending record is.
+/// The place of a pending record.
 #[derive(Clone, Copy)]
 struct PendingRecord {
     at: usize,

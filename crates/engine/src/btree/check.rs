@@ -20,11 +20,11 @@ use crate::page::{Node, PageBytes, header, node};
 use crate::space::Space;
 use crate::types::PageNo;
 
-/// What a walk found.
+/// The result of a walk.
 #[cfg(test)]
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TreeReport {
-    /// What is wrong, page by page.
+    /// The findings, each with its page.
     pub problems: Vec<(PageNo, String)>,
     /// Every page the tree uses, in the order visited.
     pub pages: Vec<PageNo>,

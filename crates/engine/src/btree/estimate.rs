@@ -19,7 +19,7 @@ use crate::types::PageNo;
 /// Ways between the ends of a range.
 const SAMPLES: usize = 6;
 
-/// Where a way passes a page: below which of its children, or before which of its records.
+/// A step of a descent's path through a page: the slot of the child on the path, or of the first record after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Passage {
     page: PageNo,

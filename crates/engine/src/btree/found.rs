@@ -19,7 +19,7 @@ pub(super) struct FoundLeaf<'c> {
     pub(super) leaf: PageNo,
     /// The page that named it; `None` when the root is the leaf.
     pub(super) parent: Option<OptimisticPage<'c>>,
-    /// Where the parent names it.
+    /// Its slot in the parent.
     pub(super) slot: usize,
 }
 
@@ -37,14 +37,14 @@ impl FoundLeaf<'_> {
     }
 }
 
-/// What a page turned out to be for a descent.
+/// The verdict of a descent on a page.
 pub(super) enum PageVerdict {
     Sought,
     Stale,
     Corrupt(String),
 }
 
-/// Where a descent found a leaf.
+/// The position of a leaf below its parent, from a descent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LeafPosition {
     pub(super) parent: PageVersion,
@@ -71,7 +71,7 @@ pub(super) fn is_leaf_of(page: &[u8], tree: IndexId) -> bool {
     page.u64_at(TYPE) == identity(PageType::Leaf, 0, tree.0)
 }
 
-/// Where an inner page names the child sought, if its fences cover the key.
+/// The slot of the child for the key in an inner page, if the page's fences cover the key.
 #[inline]
 pub(super) fn child_slot(view: &OptimisticPage<'_>, seek: Seek<'_>) -> usize {
     match seek {
@@ -87,7 +87,7 @@ pub(super) fn error_of(root: PageNo, found: u64, index: IndexId) -> Option<Error
     (found == identity(PageType::Free, 0, index.0)).then(|| Error::corrupt_page(root, REASON))
 }
 
-/// What is wrong with a root that has fences.
+/// The text of the damage of a root that has fences.
 pub(super) fn bounded_root(root: PageNo) -> String {
     format!("its root, page {root}, has fences: no page covers the keys outside of them")
 }

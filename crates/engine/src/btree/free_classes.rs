@@ -1,4 +1,5 @@
-//! The free classes of a tree's leaves: how much room the extent maps say that they have ([`crate::space`]).
+//! The free classes of a tree's leaves: lower bounds of their free space, stored in the extent maps ([`crate::space`]).
+//! They are kept for a tree whose changes may be buffered.
 
 use super::leaf::LeafMut;
 use crate::context::Context;
@@ -8,7 +9,7 @@ use crate::space::Space;
 use crate::types::PageNo;
 use std::sync::Arc;
 
-/// Whether a tree's free classes are kept, as those of an index whose changes may be buffered, and where.
+/// Maintains the free classes of a tree, if they are kept.
 pub(super) struct FreeClasses {
     space: Arc<Space>,
     are_kept: bool,
@@ -31,11 +32,11 @@ impl FreeClasses {
         self.are_kept
     }
 
-    /// Records the least free space that the latched leaf will have after a change that takes up to `bytes`. The mtr
-    /// has changed nothing yet.
+    /// Records a lower bound of the latched leaf's free space after a change that uses at most `bytes`. The mtr has
+    /// changed nothing yet.
     ///
     /// # Errors
-    /// The extent map that has to say so, which is not in the pool.
+    /// The leaf's extent map, which is not in the pool.
     #[inline]
     pub(super) fn note_growth(
         &self,
@@ -62,7 +63,7 @@ impl FreeClasses {
         }
     }
 
-    /// Notes how much room a latched page has, if it is a leaf. Its map is kept ([`FreeClasses::keep`]), or the page is
+    /// Notes the free space of a latched page, if it is a leaf. Its map is kept ([`FreeClasses::keep`]), or the page is
     /// a new leaf or the root.
     pub(super) fn note(&self, mtr: &mut Mtr<'_>, latched: PageHandle) {
         if self.has_one(mtr, latched) {
@@ -71,8 +72,8 @@ impl FreeClasses {
         }
     }
 
-    /// Bytes that a leaf has free at least, as its extent map says; 0 if no class is kept. The error is the map that
-    /// has to say so, which is not in the pool.
+    /// A lower bound of a leaf's free bytes, from its extent map; 0 if no class is kept. The error is the extent map,
+    /// which is not in the pool.
     pub(super) fn min_free_bytes(&self, ctx: &Context, page: PageNo) -> std::result::Result<usize, PageNo> {
         if self.are_kept { self.space.min_free_bytes(ctx, page) } else { Ok(0) }
     }

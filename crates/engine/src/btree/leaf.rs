@@ -87,7 +87,7 @@ impl<'c> Leaf<'c> {
         self.page.page_no()
     }
 
-    /// The leaf as it is now, to come back to by [`Leaf::reopen`].
+    /// The present version of the leaf, for [`Leaf::reopen`].
     #[inline]
     pub(crate) fn version(&self) -> PageVersion {
         self.page.version()

@@ -163,7 +163,7 @@ fn collapse_root(tree: &TreeStructure, ctx: &Context) -> StepResult<bool> {
     Ok(true)
 }
 
-/// What the left page becomes when it takes the right one's records; `None` if that is too much.
+/// The left page with the right page's records added; `None` if they do not fit.
 fn fit_together(mtr: &Mtr<'_>, left: PageHandle, right: PageHandle) -> Result<Option<Fit>> {
     let right_no = mtr.page_no(right);
     let (left_page, right_page) = (mtr.page(left), mtr.page(right));

@@ -1,8 +1,8 @@
-//! Leaves that are not in the pool and to which a change belongs.
+//! The leaf that a change belongs to, if it is not in the pool.
 //!
-//! Rule: an [`NonResidentLeaf`] is the leaf of the descent's key while its parent is unchanged
-//! ([`NonResidentLeaf::is_current`]) and it is not in the pool: a leaf is split, merged or freed only while it and its
-//! parent are latched. A tree of one page has no non-resident leaf.
+//! Rule: a [`NonResidentLeaf`] covers the descent's key as long as it is not in the pool and its parent is unchanged
+//! ([`NonResidentLeaf::is_current`]), because a leaf is split, merged or freed only while it and its parent are
+//! latched. A tree of one page has no non-resident leaf.
 
 use super::found::FoundLeaf;
 use super::leaf::LeafMut;
@@ -15,7 +15,7 @@ use crate::mtr::Mtr;
 use crate::pool::OptimisticPage;
 use crate::types::{IndexId, PageNo};
 
-/// A leaf that was not in the pool a moment ago.
+/// A leaf that was not in the pool when the descent reached it.
 #[derive(Clone, Copy)]
 pub(crate) struct NonResidentLeaf<'c> {
     pub index: IndexId,
@@ -24,15 +24,15 @@ pub(crate) struct NonResidentLeaf<'c> {
 }
 
 impl NonResidentLeaf<'_> {
-    /// Whether it is still the leaf for the key, if it is still not in the pool.
+    /// Whether the parent is unchanged. If it is, and the leaf is still not in the pool, the leaf covers the key.
     pub(crate) fn is_current(&self) -> bool {
         self.parent.validate()
     }
 }
 
 impl TreeSearch {
-    /// X-latches the leaf that covers `key` if it is in the pool, as [`TreeSearch::leaf_mut`] does; if not it is not
-    /// read: the inner error says which it is.
+    /// X-latches the leaf that covers `key` if it is in the pool, as [`TreeSearch::leaf_mut`] does; otherwise it does
+    /// not read the leaf; the inner error names it.
     ///
     /// # Errors
     /// Those of [`TreeSearch::leaf_mut`].

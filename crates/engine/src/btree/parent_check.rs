@@ -60,7 +60,7 @@ pub(super) fn compare(
     Ok(true)
 }
 
-/// How a child and its parent violate rule 1 or 2, if they do.
+/// The violation of rule 1 or 2 by a child and its parent, as text.
 fn difference<C: PageBytes + ?Sized>(
     root: PageNo,
     parent: &OptimisticPage<'_>,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 /// Restarts before the thread yields.
 const PATIENT_RESTARTS: u32 = 8;
-/// How long a descent that has to restart again and again continues.
+/// Maximum time of a descent with repeated restarts.
 const GIVE_UP: Duration = Duration::from_secs(30);
 
 /// Counts restarts, yields, and gives up when the pool is too small for its threads.

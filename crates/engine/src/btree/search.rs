@@ -338,7 +338,7 @@ fn next_child(view: &OptimisticPage<'_>, seek: Seek<'_>) -> (PageNo, usize) {
     (node::child_at(view, slot), slot)
 }
 
-/// What a page that is not where it belongs means: damage, unless it has just changed.
+/// Handles a page that is not at its expected position: that is damage, unless the page has just changed.
 #[cold]
 fn misplaced<'c>(view: &OptimisticPage<'_>, parent: Option<PageNo>) -> Result<Option<FoundLeaf<'c>>> {
     if view.validate() {

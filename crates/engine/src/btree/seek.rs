@@ -1,6 +1,6 @@
-//! Where a descent ends.
+//! The target of a descent.
 
-/// Where a descent ends.
+/// The target of a descent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Seek<'k> {
     /// The leaf that covers this key.

@@ -25,7 +25,7 @@ use crate::page::{Node, PageOp, header, node};
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Where a node is cut.
+/// The split point of a node.
 struct SplitPoint {
     /// Records that stay.
     keep: usize,
@@ -38,7 +38,7 @@ struct SplitPoint {
 /// The outcome of a step.
 #[derive(PartialEq)]
 enum SplitStep {
-    /// There was room already, or the page sought was split.
+    /// The page had enough free space, or the target page was split.
     Room,
     /// A page above it was split: check again.
     Above,
@@ -52,7 +52,7 @@ struct Halves {
     packed: Vec<u8>,
 }
 
-/// Splits the leaf that covers `key` unless it has room for `bytes` more.
+/// Splits the leaf that covers `key` unless it has `bytes` of free space.
 ///
 /// # Errors
 /// Those of [`make_room`](super::BTree::make_room).
@@ -69,8 +69,8 @@ pub(super) fn make_room(tree: &TreeStructure, ctx: &Context, key: &[u8], bytes: 
     Ok(())
 }
 
-/// Splits the page at `level` that covers `key` unless it has room: a leaf for a record or growth of `bytes`, an
-/// inner page for a separator of that many bytes.
+/// Splits the page at `level` that covers `key` unless its free space suffices: in a leaf for a record or growth of
+/// `bytes`, in an inner page for a separator of that many bytes.
 fn split_step(tree: &TreeStructure, ctx: &Context, key: &[u8], level: u8, bytes: usize) -> StepResult<SplitStep> {
     let path = tree.search().path(ctx, key)?;
     let depth = (path.len() - 1).checked_sub(usize::from(level)).ok_or(Missing::Stale)?;
@@ -95,7 +95,7 @@ fn split_step(tree: &TreeStructure, ctx: &Context, key: &[u8], level: u8, bytes:
     split_step(tree, ctx, key, level + 1, separator_bytes).map(|_| SplitStep::Above)
 }
 
-/// Where to cut a latched page that has no room at `key`; `None` if it has.
+/// The split point of a latched page without enough free space for an insertion at `key`; `None` if it has enough.
 fn cut(mtr: &Mtr<'_>, page: PageHandle, key: &[u8], bytes: usize) -> Result<Option<SplitPoint>> {
     let node = Node::new(mtr.page(page));
     if !node.is_leaf() {
@@ -115,7 +115,8 @@ fn cut(mtr: &Mtr<'_>, page: PageHandle, key: &[u8], bytes: usize) -> Result<Opti
     cut_leaf(node, key, bytes).ok_or_else(too_large).map(Some)
 }
 
-/// Moves the records after the cut to a new page and enters it in the parent, which has room for the separator.
+/// Moves the records after the split point to a new page and inserts the separator into the parent, which has space for
+/// it.
 fn split(
     tree: &TreeStructure,
     mut mtr: Mtr<'_>,
@@ -181,7 +182,7 @@ fn grow_root(tree: &TreeStructure, mut mtr: Mtr<'_>, root: PageHandle, cut: &Spl
     Ok(SplitStep::Room)
 }
 
-/// What the halves of a node are.
+/// The halves of a node.
 fn halve(node: Node<'_>, cut: &SplitPoint) -> Halves {
     debug_assert!(cut.keep <= cut.right_from && cut.right_from <= node.count(), "a cut of {}", node.count());
     let is_between = |at: &[u8]| node.lower().is_none_or(|low| low < at) && node.upper().is_none_or(|up| at < up);
@@ -203,8 +204,8 @@ fn has_room(node: Node<'_>, bytes: usize) -> bool {
     node.fits(node.prefix_len() + 4, bytes)
 }
 
-/// Where to cut a leaf of at least two records that has no room for `bytes` more at `key`. `None` if no cut gives two
-/// halves that fit their pages, which the limits of records and keys exclude.
+/// The split point of a leaf with at least two records and without free space for `bytes` at `key`. `None` if no split
+/// point gives two halves that fit their pages, which the limits of records and keys exclude.
 fn cut_leaf(node: Node<'_>, key: &[u8], bytes: usize) -> Option<SplitPoint> {
     let found = node.search(key);
     if let Err(slot) = found
@@ -231,8 +232,8 @@ fn cut_leaf(node: Node<'_>, key: &[u8], bytes: usize) -> Option<SplitPoint> {
     cuts.into_iter().map(|(_, cut)| cut_at(cut)).find(|cut| halves_fit(node, cut))
 }
 
-/// Where to cut a leaf that ascending insertions fill; the present one is of `key`, at `slot`. `None` if a half would
-/// have no room for the separator.
+/// The split point of a leaf that ascending insertions fill; the present insertion is of `key`, at `slot`. `None` if a
+/// half would have no space for the separator.
 fn cut_ascending(node: Node<'_>, slot: usize, key: &[u8], ascent: Ascent) -> Option<SplitPoint> {
     let count = node.count();
     let (keep, separator) = if ascent.end < count {
@@ -275,7 +276,7 @@ fn halves_fit(node: Node<'_>, cut: &SplitPoint) -> bool {
     fits(node.lower(), separator, 0..cut.keep) && fits(separator, node.upper(), cut.right_from..node.count())
 }
 
-/// Where to cut an inner page on the way to `key`; `None` if it has no separator.
+/// The split point of an inner page on the path to `key`; `None` if it has no separator.
 fn cut_inner(node: Node<'_>, key: &[u8]) -> Option<SplitPoint> {
     let count = node.count();
     let last = count.checked_sub(1)?;
@@ -290,7 +291,7 @@ fn cut_inner(node: Node<'_>, key: &[u8]) -> Option<SplitPoint> {
     Some(SplitPoint { keep, right_from: keep + 1, separator: node.key(keep) })
 }
 
-/// What a node is cut for: growth of the record in `slot` by this many bytes, or a new record of as many before it.
+/// The need of a split: growth of the record in `slot` by this many bytes, or a new record of this size before it.
 #[derive(Default)]
 struct SplitNeed {
     slot: usize,

@@ -37,7 +37,7 @@ use crate::types::{IndexId, PageNo, SegmentId};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Why a step ended without having changed anything.
+/// The reason why a step ended without a change.
 #[derive(Debug)]
 pub(super) enum Missing {
     /// The tree has changed on the way down, or other threads have taken what was reserved.
@@ -164,7 +164,7 @@ pub(super) fn pack(node: Node<'_>, range: Range<usize>, prefix_len: usize, packe
     }
 }
 
-/// What a page is to become.
+/// The new contents of a page.
 pub(super) struct NodeContents<'a> {
     pub(super) level: u8,
     pub(super) bounds: &'a NodeBounds,
@@ -172,7 +172,7 @@ pub(super) struct NodeContents<'a> {
     pub(super) max_trx_id: u64,
 }
 
-/// What a change of a tree's structure needs: the tree's search, where its pages come from, and which changes run.
+/// The structure changes of a tree: its search, its space for new pages, and the lock of running changes.
 pub(super) struct TreeStructure {
     search: TreeSearch,
     space: Arc<Space>,
@@ -348,7 +348,7 @@ impl TreeStructure {
         Ok(latched)
     }
 
-    /// What the header of a node of this tree says.
+    /// The identity in the header of a node of this tree.
     pub(super) fn identity(&self, level: u8) -> u64 {
         let page_type = if level == 0 { PageType::Leaf } else { PageType::Inner };
         identity(page_type, level, self.id().0)

@@ -52,12 +52,12 @@ impl BTree {
         BTree { structure: self.structure.with_free_classes(), ..self }
     }
 
-    /// The tree of keys of up to this many bytes, all its life: what it holds has room by that.
+    /// Sets the maximum key length of the tree, which never changes: the size of records depends on it.
     pub(crate) fn with_max_key_bytes(self, max_key_bytes: usize) -> BTree {
         BTree { structure: self.structure.with_max_key_bytes(max_key_bytes), ..self }
     }
 
-    /// How long its keys and records may be.
+    /// The maximum lengths of its keys and records.
     #[inline]
     pub(crate) fn limits(&self) -> TreeLimits {
         self.structure.limits()
@@ -69,8 +69,8 @@ impl BTree {
         self.structure.free_classes().are_kept()
     }
 
-    /// Records the least free space that the latched leaf will have after a change that takes up to `bytes`. The mtr
-    /// has changed nothing yet.
+    /// Records a lower bound of the latched leaf's free space after a change that uses at most `bytes`. The mtr has
+    /// changed nothing yet.
     ///
     /// # Errors
     /// The extent map that has to say so, which is not in the pool.
@@ -280,9 +280,10 @@ impl BTree {
 
 /// Changes of the structure: each call is one of its file.
 impl BTree {
-    /// Splits the leaf that covers `key` unless it has room for a record (or for growth) of `bytes` more: key and value
-    /// of a new record, or additional bytes of a value. Holds no latch before or after. Call again if there is no room
-    /// after re-latching: another thread may have taken it, or halves of unlike records may need another split.
+    /// Splits the leaf that covers `key` unless its free space suffices for `bytes`: key and value of a new record, or
+    /// additional bytes of a value. Holds no latch before or after. The call is repeated if the space does not suffice
+    /// after re-latching: another thread may have used it, or halves with records of unequal size may need another
+    /// split.
     ///
     /// # Errors
     /// [`RowTooLarge`](crate::Error::RowTooLarge) or [`KeyTooLong`](crate::Error::KeyTooLong) if no page could ever
@@ -292,9 +293,9 @@ impl BTree {
     }
 
     /// Merges the leaf that covers `key` with a neighbor if both fit one page (and so on upward, collapsing the root
-    /// when it has one child), after a change that is committed. Holds no latch before or after. It only saves room, so
-    /// what keeps it from being done (damage in a neighbor, no free frame, no room on the device) is counted and does
-    /// not fail the change.
+    /// when it has one child), after a change that is committed. Holds no latch before or after. A merge only saves
+    /// space, so an error that prevents it (damage of a neighbor, no free frame, a full device) is counted and does not
+    /// fail the change.
     ///
     /// # Errors
     /// What stops the database.

@@ -26,7 +26,7 @@ pub(crate) struct PendingChange<'a> {
     pub trx_id: TxnId,
 }
 
-/// An operation that a leaf of the tree has no room for.
+/// An operation that does not fit in its leaf of the tree.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TooFull {
     pub(super) page: PageNo,
@@ -38,11 +38,11 @@ pub(crate) struct TooFull {
 #[derive(Debug)]
 #[must_use = "a change that is not pending has to be tried again: see `ChangeBuffer::make_room_for_added`"]
 pub(crate) enum Added {
-    /// The change is made: it is pending, or in its leaf.
+    /// The change is pending, or applied to its leaf.
     Done,
-    /// The leaf may have no room, or the buffer takes no more changes: the leaf is to be read and changed.
+    /// The leaf may be full, or the buffer is: the leaf must be read and changed.
     Read(PageNo),
-    /// The extent map that knows the leaf's room is not in the pool.
+    /// The extent map with the leaf's free class is not in the pool.
     LoadMap(PageNo),
     /// The buffer is full, or has to take memory from the pool first: or the leaf is to be read and changed.
     Full(PageNo),
@@ -59,7 +59,7 @@ pub(super) struct LeafTarget<'l, 'c> {
     pub(super) watch: Option<&'l Watch>,
 }
 
-/// Where a change can be made.
+/// The place of a change: in a leaf in the pool, or pending.
 pub(crate) enum Reached<'c> {
     /// In its leaf, which is latched.
     Leaf(Mtr<'c>, LeafMut),

@@ -41,7 +41,7 @@ pub(super) struct LeafBuffer {
     pub(super) carried: usize,
     pub(super) count: u32,
     pub(super) max_trx_id: u64,
-    /// Where the redo of all changes begins and ends.
+    /// LSN range of the redo of all changes.
     pub(super) redo: Range<Lsn>,
     /// Bytes that the leaf has free at least, with its changes applied.
     pub(super) free_bytes: usize,

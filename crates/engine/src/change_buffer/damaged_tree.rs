@@ -20,7 +20,7 @@ use crate::page::Node;
 use crate::types::{IndexId, PageNo, SegmentId};
 use std::collections::{HashMap, HashSet};
 
-/// Where an index is.
+/// The place of an index.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IndexPlace {
     pub segment: SegmentId,
@@ -43,7 +43,7 @@ impl<'b> Finding<'b> {
         Finding { buffer, entered: HashSet::new(), reached: Some(Vec::new()), lost: Lost::new() }
     }
 
-    /// What is lost, after the walk.
+    /// The loss, after the walk.
     pub(super) fn finish(mut self) -> Lost {
         if let Some(reached) = self.reached.take() {
             self.lost.push(page_of(&reached)..=PageNo(u32::MAX));

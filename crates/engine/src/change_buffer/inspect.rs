@@ -33,7 +33,7 @@ impl ChangeBuffer {
         self.buffer.all_waiting()
     }
 
-    /// How many operations are known to wait for a leaf.
+    /// Number of known waiting operations of a leaf.
     pub(crate) fn waiting_count(&self, page: PageNo) -> u32 {
         self.waiting(page).count
     }
@@ -59,7 +59,7 @@ impl ChangeBuffer {
         }
     }
 
-    /// How many operations wait for a leaf in the tree, and the last one's sequence number.
+    /// Number of waiting operations of a leaf in the tree, and the last one's sequence number.
     fn count_operations(&self, operations: &OperationTree, page: PageNo) -> Result<(u32, Option<u32>)> {
         let (mut count, mut last, mut from) = (0, None, key_of(page, 0).to_vec());
         let end = key_of(page, u32::MAX);

@@ -21,7 +21,7 @@ use crate::mtr::{Mtr, PageHandle};
 use crate::page::{Node, PageOp, header, node};
 use crate::types::{IndexId, PageNo};
 
-/// How a mini-transaction of a merge ended.
+/// The result of a mini-transaction of a merge.
 enum Merged {
     All,
     /// There may be more operations from this key on.
@@ -41,7 +41,7 @@ struct Found {
     max_trx_id: u64,
     /// Operations of other indexes.
     foreign: u64,
-    /// Where to look for more.
+    /// The key from which to continue.
     next: Option<Vec<u8>>,
 }
 

@@ -111,7 +111,7 @@ pub(crate) struct ChangeBuffer {
     mode: AtomicU8,
     /// The changes that the opening found to be lost, until it ends.
     lost: Mutex<Lost>,
-    /// Where the next sweep for leaves to merge begins.
+    /// Page number at which the next sweep for leaves to merge begins.
     sweep_from: Mutex<u32>,
     wake: Notify,
 }
@@ -156,8 +156,8 @@ impl ChangeBuffer {
         self.merge_all_sound()
     }
 
-    /// Forgets the buffered changes of a dropped index. The caller has made the drop durable, no thread uses the index,
-    /// and its pages have not been freed; they must not be after an error.
+    /// Discards the buffered changes of a dropped index. The caller has made the drop durable, no thread uses the
+    /// index, and its pages have not been freed; they must not be after an error.
     ///
     /// # Errors
     /// A damaged page of the tree of operations, an I/O error.

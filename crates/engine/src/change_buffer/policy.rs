@@ -45,7 +45,7 @@ pub(crate) fn due_age_bytes(log_capacity_bytes: u64, checkpoint_age_async_pct: u
     log_capacity_bytes * (checkpoint_age_async_pct * 2 / 3).min(MAX_DUE_PCT) / 100
 }
 
-/// What is done with the changes of a leaf so that the checkpoint can advance.
+/// The way in which the changes of a leaf are handled so that the checkpoint can advance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Advance {
     /// They are logged again.

@@ -241,7 +241,7 @@ impl ChangeBuffer {
         Err(Error::corrupt_page(page, reason))
     }
 
-    /// Merges one leaf, and notes the room it has if there is redo space at once.
+    /// Merges one leaf, and notes its free space if redo space is available at once.
     fn merge_leaf(&self, page: PageNo) -> Result<()> {
         if let Err(error) = self.ctx.pool.load(page) {
             if error.is_lost() {

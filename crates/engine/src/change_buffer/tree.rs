@@ -190,7 +190,7 @@ impl OperationTree {
         self.tidy(ctx, &from)
     }
 
-    /// Frees room around `key` after operations were removed. A damaged page near them keeps its room.
+    /// Merges sparse pages around `key` after operations were removed. A damaged page there is not merged.
     pub(super) fn tidy(&self, ctx: &Context, key: &[u8]) -> Result<()> {
         let Some(_structure_may_change) = self.structure.try_read() else { return Ok(()) };
         self.tree.tidy(ctx, key).or_else(|error| if error.is_damage() { Ok(()) } else { Err(error) })

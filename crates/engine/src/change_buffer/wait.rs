@@ -77,7 +77,7 @@ impl ChangeBuffer {
         Ok(Added::Done)
     }
 
-    /// Makes room in the tree for an operation that did not fit; reads the leaf if the device is full.
+    /// Splits a leaf of the tree for an operation that did not fit; reads the index leaf if the device is full.
     pub(super) fn make_room_for(&self, too_full: TooFull) -> Result<()> {
         let TooFull { page, sequence, value_bytes } = too_full;
         let key = key_of(page, sequence);
@@ -110,7 +110,7 @@ impl ChangeBuffer {
         Ok(())
     }
 
-    /// How changes are buffered now.
+    /// The present mode of change buffering.
     pub(crate) fn mode(&self) -> ChangeBuffering {
         match self.mode.load(Relaxed) {
             1 => ChangeBuffering::Disk,

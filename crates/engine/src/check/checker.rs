@@ -58,7 +58,7 @@ fn run_frozen(subject: &Subject<'_>, tell: &mut OnProgress<'_>) -> Result<CheckR
     Ok(checker.report)
 }
 
-/// What a segment's pages are.
+/// The kind of a segment's owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OwnerKind {
     System,
@@ -76,7 +76,7 @@ pub(super) struct Owner {
     pub place: FindingPlace,
 }
 
-/// Where a finding belongs.
+/// The place of a finding.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FindingPlace {
     pub table: Option<String>,

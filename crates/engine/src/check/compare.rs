@@ -60,7 +60,7 @@ enum Direction {
     EntriesToRows,
 }
 
-/// What one direction gave.
+/// The result of one direction of the comparison.
 #[derive(Default)]
 struct Outcome {
     found: Vec<(PageNo, String)>,

@@ -52,7 +52,7 @@ impl Visitor for EntryVisitor<'_, '_> {
 }
 
 impl EntryVisitor<'_, '_> {
-    /// What is wrong with the entry whose key is `self.key`, if anything is.
+    /// The problem with the entry whose key is `self.key`, if any.
     fn entry(&mut self, value: &[u8]) -> Option<String> {
         let entry = match EntryValue::decode(value, self.key.len()) {
             Ok(entry) => entry,
@@ -84,13 +84,13 @@ impl EntryVisitor<'_, '_> {
         reason
     }
 
-    /// What is wrong with the covered columns of a live entry. Only for an index that is not compared with the rows:
-    /// the digest checks those of the others.
+    /// The problem with the covered columns of a live entry. Only for an index that is not compared with the rows; for
+    /// other indexes the digest checks them.
     fn covered(&self, covered: &[u8]) -> Option<String> {
         self.rows.indexes[self.i].covered.decode(covered).err().map(|error| error.to_string())
     }
 
-    /// What is wrong with the key of a delete-marked entry. The digest checks the keys of live entries.
+    /// The problem with the key of a delete-marked entry. The digest checks the keys of live entries.
     fn malformed(&self, prefix_bytes: usize) -> Option<String> {
         let whole = |layout: &KeyLayout, key: &[u8]| layout.decode(key).is_ok_and(|(_, used)| used == key.len());
         let (columns, key) = self.key.split_at(prefix_bytes);

@@ -126,7 +126,7 @@ impl Checker<'_> {
         self.count(found, self.owners.get(&owner).map(|owner| owner.kind));
     }
 
-    /// Why a page cannot be one of its segment.
+    /// The reason why a page cannot belong to its segment.
     fn misfit(&self, page_no: PageNo, page: &[u8], found: PageType, segment: u32, kind: OwnerKind) -> Option<String> {
         let (expected, owner): (&[PageType], u32) = match kind {
             OwnerKind::Unfinished => return None,
@@ -145,7 +145,7 @@ impl Checker<'_> {
         (header::owner(page) != owner).then(|| format!("it belongs to {}, not to {owner}", header::owner(page)))
     }
 
-    /// What a page of the system segment is; `Free` = kept in front of an extent map, never written.
+    /// The type of a page of the system segment; `Free`: reserved before an extent map, never written.
     fn system_page(&self, page_no: PageNo) -> Option<PageType> {
         let group_pages = self.subject.space.layout().group_extents() * EXTENT_PAGES;
         match page_no.0 % group_pages {

@@ -15,7 +15,7 @@ pub struct Finding {
     pub table: Option<String>,
     /// Index ("PRIMARY" = the rows themselves), if it is about one.
     pub index: Option<String>,
-    /// What is wrong.
+    /// The finding as text.
     pub text: String,
 }
 
@@ -34,7 +34,7 @@ impl std::fmt::Display for Finding {
     }
 }
 
-/// What was looked at.
+/// Counts of the checked objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CheckCounts {
     /// Bytes of a page.
@@ -171,16 +171,16 @@ impl std::fmt::Display for NotCompared {
     }
 }
 
-/// What a check found.
+/// The report of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckReport {
-    /// What is wrong, the first 10,000; empty = the database is sound.
+    /// The first 10,000 findings; empty: the database is sound.
     pub findings: Vec<Finding>,
     /// Findings that were not kept.
     pub findings_omitted: u64,
     /// Indexes that were not compared with their rows.
     pub not_compared: Vec<NotCompared>,
-    /// What was looked at.
+    /// Counts of the checked objects.
     pub counts: CheckCounts,
 }
 

@@ -67,7 +67,8 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Whether the leaf, as it is in the file, has room for what waits, in addition to what its free class promises.
+    /// Checks that the leaf in the file has space for its waiting operations in addition to the bytes of its free
+    /// class.
     fn check_room(&mut self, leaf: &Waiting) -> Result<()> {
         let (ctx, page) = (self.subject.ctx, leaf.page);
         let mut bytes = AlignedBuf::zeroed(ctx.pool.page_bytes());

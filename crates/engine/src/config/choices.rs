@@ -25,7 +25,7 @@ option_value! {
     VictimPolicy
 }
 
-/// Which other dirty pages of its extent are flushed with a page.
+/// The neighbors that are flushed with a page: other dirty pages of its extent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FlushNeighbors {
     /// 0: nothing.
@@ -34,7 +34,7 @@ pub enum FlushNeighbors {
     Contiguous,
     /// 2: every dirty page.
     Extent,
-    /// What suits the device; it is measured when the database is opened.
+    /// Chosen for the device, which is measured when the database is opened.
     #[default]
     Auto,
 }
@@ -43,7 +43,7 @@ names!(FlushNeighbors { Off => "0", Contiguous => "1", Extent => "2", Auto => "a
 shown_by_name!(FlushNeighbors);
 read_by_name!(FlushNeighbors);
 
-/// What happens when a frame is needed and the page at the LRU tail is dirty.
+/// The handling of a dirty page at the LRU tail when a frame is needed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum VictimPolicy {
     /// The thread writes the page, waits, and reads then: InnoDB's read-after-write.
@@ -59,7 +59,7 @@ names!(VictimPolicy { Raw => "raw", War => "war", LruClean => "lru-clean" });
 shown_by_name!(VictimPolicy);
 read_by_name!(VictimPolicy);
 
-/// What happens to a change of a secondary index when the leaf is not in the buffer pool.
+/// The buffering of changes of secondary indexes whose leaves are not in the buffer pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ChangeBuffering {
     /// The leaf is read and changed.
@@ -106,7 +106,7 @@ impl MergeAtClose {
 /// Size of a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PageSize {
-    /// What suits the device and the page store; chosen when the database is created.
+    /// Chosen for the device and the page store when the database is created.
     #[default]
     Auto,
     /// This many bytes.
@@ -150,7 +150,7 @@ impl FromStr for PageSize {
     }
 }
 
-/// How a page is protected from being torn by a crash, in place.
+/// The protection of pages in place from being torn by a crash.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Doublewrite {
     /// It is first written to the doublewrite file.
@@ -186,7 +186,7 @@ impl FromStr for Doublewrite {
     }
 }
 
-/// What a commit does with its redo.
+/// The durability of a commit: the handling of its redo.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FlushLog {
     /// 0: nothing. It is written and synced once a second: a crash of the process or the machine can lose the commits
@@ -204,7 +204,7 @@ names!(FlushLog { EverySecond => "0", Sync => "1", Write => "2" });
 shown_by_name!(FlushLog);
 read_by_name!(FlushLog);
 
-/// How pages are kept in the data file.
+/// The page store of the data file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PageStoreKind {
     /// Page number is place; a page is written over its older copy.
@@ -212,7 +212,7 @@ pub enum PageStoreKind {
     InPlace,
     /// Pages are appended to segments and never overwritten.
     OutOfPlace,
-    /// What suits the device; chosen when the database is created.
+    /// Chosen for the device when the database is created.
     Auto,
 }
 
@@ -220,7 +220,7 @@ names!(PageStoreKind { InPlace => "in-place", OutOfPlace => "out-of-place", Auto
 shown_by_name!(PageStoreKind);
 read_by_name!(PageStoreKind);
 
-/// How pages are compressed before they are written.
+/// The compression of pages before they are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PageCompression {
     /// They are not.
@@ -229,7 +229,7 @@ pub enum PageCompression {
     Lz4,
     /// Zstandard: smaller pages.
     Zstd,
-    /// What suits the device and the processor; chosen when the database is created. Off in place.
+    /// Chosen for the device and the processor when the database is created. Off in place.
     #[default]
     Auto,
 }

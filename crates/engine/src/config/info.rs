@@ -5,7 +5,7 @@
 pub struct OptionInfo {
     /// Name on the command line, with dashes.
     pub name: &'static str,
-    /// What it does, with its unit.
+    /// The description, with the unit.
     pub doc: &'static str,
     /// Default, as text.
     pub default: &'static str,
@@ -23,7 +23,7 @@ pub struct OptionInfo {
 pub struct InnodbName {
     /// The name, without `innodb_`.
     pub name: &'static str,
-    /// How many of the option's units one of InnoDB's is.
+    /// Number of the option's units in one unit of InnoDB's option.
     pub unit: u64,
 }
 

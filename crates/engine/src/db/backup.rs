@@ -117,8 +117,8 @@ impl Database {
         self.inner.ctx.log.end_lsn().0
     }
 
-    /// Why the archive of redo could not be written, or what it lacks: the last problem since the opening. The database
-    /// continues; what is missing is archived later unless the text says that there is a gap.
+    /// The last problem of the redo archive since the opening: a failed write, or a gap. The database continues; the
+    /// missing redo is archived later, unless the text reports a gap.
     pub fn archive_problem(&self) -> Option<String> {
         self.inner.archiving.as_ref().and_then(|archiving| archiving.problem())
     }

@@ -10,7 +10,7 @@ use crate::table::{Row, RowLayout, Value, ValueRef};
 use crate::txn::RowCursor;
 use std::sync::Arc;
 
-/// Where the value of a column is in an entry.
+/// The place of a column's value in an entry.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     /// Number of a column of the index.
@@ -25,9 +25,9 @@ enum Place {
 pub(super) struct Projection {
     index: Option<usize>,
     columns: Vec<usize>,
-    /// Of the rows that are made of them.
+    /// The layout of the rows with these columns.
     layout: Arc<RowLayout>,
-    /// Where they are in an entry; `None` if it does not have all of them.
+    /// The places of the columns in an entry; `None` if it lacks one of them.
     places: Option<Vec<Place>>,
 }
 

@@ -32,7 +32,7 @@ const MAX_ROUNDS: u32 = 6;
 /// Most steps in which the store releases space: other threads may fill it meanwhile.
 const MAX_CUTS: u32 = 1 << 16;
 
-/// How far a [compaction](Database::compact) is.
+/// The progress of a [compaction](Database::compact).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CompactionProgress {
     /// Pages that were moved.
@@ -44,7 +44,7 @@ pub struct CompactionProgress {
 /// Gets the progress of a compaction; [`ControlFlow::Break`] ends it. Pages that were moved until then stay moved.
 pub type OnCompactionProgress<'f> = dyn FnMut(CompactionProgress) -> ControlFlow<()> + 'f;
 
-/// What a [compaction](Database::compact) did.
+/// The result of a [compaction](Database::compact).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CompactionReport {
     /// Pages that were moved.
@@ -168,7 +168,7 @@ impl Database {
         }
     }
 
-    /// What node a page holds; `None` if it holds none, or cannot be read.
+    /// The node of a page; `None` if it is not a node, or cannot be read.
     fn node_in(&self, page: PageNo) -> Result<Option<Found>> {
         let bytes = match self.inner.ctx.pool.fix_s(page) {
             Err(error) if error.is_damage() => return Ok(None),

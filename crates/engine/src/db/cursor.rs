@@ -19,7 +19,7 @@ use crate::table::{RowLayouts, RowRef, Table, Value, ValueRef};
 use crate::txn::{EntryFilter, RowCursor, RowVisitor, ViewHandle};
 use std::sync::Arc;
 
-/// What a cursor moves in: a [`WriteTxn`], a [`ReadTxn`] or a [`Session`].
+/// A transaction that a cursor can use: a [`WriteTxn`], a [`ReadTxn`] or a [`Session`].
 pub trait CursorTxn: sealed::Sealed {}
 
 impl CursorTxn for WriteTxn {}
@@ -52,7 +52,7 @@ pub(super) mod sealed {
     }
 }
 
-/// Where a [`Cursor`] goes. Values are of the first columns of its index, as those of a scan.
+/// The target of a [`Cursor`]. Values are of the first columns of its index, as those of a scan.
 #[derive(Clone, Copy, Debug)]
 pub enum Seek<'v> {
     /// To the first row whose key begins with these values or is greater.
@@ -169,7 +169,7 @@ impl Cursor {
         &self.key
     }
 
-    /// What the current entry has in addition to its key, if it was delivered without its row.
+    /// The covered columns of the current entry, if it was delivered without its row.
     pub(super) fn covered(&self) -> Option<&[u8]> {
         self.scan.as_ref().filter(|_| self.is_on_row).and_then(|(scan, _)| scan.covered())
     }

@@ -52,7 +52,7 @@ pub struct Database {
     /// Removes expired rows, as long.
     pub(super) expiry: Option<Arc<ExpiryThread>>,
     pub(super) inner: Arc<DatabaseInner>,
-    /// How long calls of this handle wait for a lock, if not as the option says.
+    /// Lock wait timeout of this handle, if it overrides the option.
     pub(super) lock_wait_timeout: Option<Duration>,
     /// Interrupts calls of this handle.
     pub(super) interrupt: Option<Arc<Interrupt>>,
@@ -92,9 +92,9 @@ pub(crate) struct DatabaseInner {
     pub(super) dropping: Arc<Dropping>,
     pub(super) registry: Arc<Registry>,
     pub(super) options: Mutex<Arc<Options>>,
-    /// What `auto` means on this device.
+    /// The probe of the device, which determines the meaning of `auto`.
     pub(super) probe: Option<ProbeRecord>,
-    /// What the opening recovered.
+    /// The recovery report of the opening.
     pub(super) recovered: Option<RecoveryReport>,
     /// Set when closing begins: every call of a transaction is an error from then on.
     pub(super) closed: AtomicBool,
@@ -292,7 +292,7 @@ impl Database {
         Ok(inside)
     }
 
-    /// How long calls of this handle wait for a lock, and what ends the wait before.
+    /// The lock wait timeout of this handle's calls, and the interrupt that ends a wait earlier.
     pub(super) fn patience(&self) -> Patience<'_> {
         let timeout = self.lock_wait_timeout.unwrap_or_else(|| self.inner.txns.lock_timeout());
         Patience { timeout, interrupt: self.interrupt.as_ref() }

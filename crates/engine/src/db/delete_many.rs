@@ -36,8 +36,8 @@ impl Scan<'_, '_> {
         self.delete_if(|_| true)
     }
 
-    /// As [`delete`](Self::delete), but only the rows of which `is_deleted` says so. All rows that are passed to it
-    /// stay locked until the transaction ends.
+    /// As [`delete`](Self::delete), but only the rows for which `is_deleted` returns true. All rows that are passed to
+    /// it stay locked until the transaction ends.
     ///
     /// ```
     /// # use highwater::{Database, Schema, Type, values};

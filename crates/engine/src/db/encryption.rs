@@ -41,9 +41,8 @@ impl Database {
         self.inner.storage.is_encrypted()
     }
 
-    /// Makes `new` the key of this database, which is encrypted and open, as [`rotate_key`] does for one that is
-    /// closed: transactions continue, and the next opening needs `new`. So does the archive of its redo, if it is open
-    /// with one.
+    /// Changes the key of this open, encrypted database to `new`, as [`rotate_key`] does for a closed one: transactions
+    /// continue, and the next opening needs `new`. So does the archive of its redo, if it is open with one.
     ///
     /// # Errors
     /// [`Error::Usage`](crate::Error::Usage) if the database is only read; [`Error::Open`](crate::Error::Open): it is

@@ -33,7 +33,7 @@ const BUSY_PAUSE: Duration = Duration::from_millis(10);
 /// The pause while no row is expired.
 const IDLE_PAUSE: Duration = Duration::from_secs(1);
 
-/// What a step has found, in all tables and in the change log.
+/// The result of a step over all tables and the change log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Expired {
     /// No table has rows that expire and an index that finds them, and no change is too old.

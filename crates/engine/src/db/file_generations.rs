@@ -29,7 +29,7 @@ use crate::store::PageSource;
 use crate::types::{Lsn, PageNo};
 use highwater_storage::AlignedBuf;
 
-/// Which of two files is an older version of itself.
+/// The file, of two, that is an older version of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Older {
     Data,

@@ -31,7 +31,7 @@ pub struct RowLockInfo {
     pub is_waiting: bool,
 }
 
-/// What other threads see of a transaction while it continues ([`WriteTxn::watch`]).
+/// A view of a running transaction for other threads ([`WriteTxn::watch`]).
 #[derive(Clone, Debug)]
 pub struct TxnWatch(Arc<Holder>);
 
@@ -53,7 +53,7 @@ impl TxnWatch {
 }
 
 impl WriteTxn {
-    /// What another thread may see of the transaction.
+    /// A view of the transaction for other threads.
     pub fn watch(&self) -> TxnWatch {
         TxnWatch(Arc::clone(&self.txn.as_ref().expect(HAS_NOT_ENDED).holder))
     }

@@ -8,8 +8,8 @@ use crate::table::{Row, Table, ValueRef};
 use std::time::Duration;
 
 impl WriteTxn {
-    /// What the statements that follow, writes too, do about locks of other transactions, if they do not say otherwise.
-    /// A transaction begins with [`LockWait::Default`].
+    /// Sets the behavior of the following statements, writes included, at locks of other transactions. A statement can
+    /// override it. A transaction begins with [`LockWait::Default`].
     ///
     /// ```
     /// # use highwater::{Database, Error, LockWait, Options, Schema, Type, values};

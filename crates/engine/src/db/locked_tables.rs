@@ -34,7 +34,7 @@ const MAX_KEPT: usize = 10;
 struct LockedTable {
     table: Arc<TableShared>,
     version: Arc<TableVersion>,
-    /// How many versions had become current before this one was taken, at most.
+    /// Upper bound of the number of versions that had become current before this one was taken.
     versions: u64,
     /// `None` between two transactions.
     mode: Option<TableLockMode>,

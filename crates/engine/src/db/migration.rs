@@ -8,10 +8,10 @@ use crate::error::{Error, Result};
 use crate::table::table_change::Altered;
 use crate::table::{Index, IndexDefinition, Schema, Table, TableChange, TableDefinition};
 
-/// What [`Database::migrate`] did.
+/// The result of [`Database::migrate`].
 #[derive(Clone, Debug)]
 pub struct Migration {
-    /// The table as it is now.
+    /// The present table.
     pub table: Table,
     /// Whether there was none.
     pub created: bool,

@@ -59,18 +59,18 @@ impl Database {
         text.finish()
     }
 
-    /// How far purge lags, and which damage it skipped; [`PurgeWatch`](crate::PurgeWatch) turns it into warnings.
+    /// The lag of purge, and the damage that it skipped; [`PurgeWatch`](crate::PurgeWatch) turns it into warnings.
     pub fn purge_state(&self) -> PurgeState {
         self.inner.txns.purge_state()
     }
 
-    /// How long page misses took since the opening: from finding that a page is not in the buffer pool until it is
-    /// readable, the wait for a free frame included.
+    /// Latency of page misses since the opening: from the miss in the buffer pool until the page is readable, the wait
+    /// for a free frame included.
     pub fn page_read_latency(&self) -> LatencySnapshot {
         self.inner.ctx.pool.page_read_latency()
     }
 
-    /// How long threads that found no free frame waited since the opening.
+    /// Latency of waits for a free frame since the opening.
     pub fn free_frame_wait_latency(&self) -> LatencySnapshot {
         self.inner.ctx.pool.free_frame_wait_latency()
     }

@@ -7,7 +7,8 @@ use crate::types::random_id;
 /// Bytes of a new redo log, which grows.
 pub(super) const NEW_LOG_BYTES: u64 = 4 << 20;
 
-/// How a database is opened, in addition to its options: users' in the default manner, simulated ones in their own.
+/// Overrides of an opening in addition to its options: the default for users' databases; tests and simulations set
+/// others.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenOverrides {
     /// Id of a database that is created.

@@ -54,7 +54,7 @@ pub(crate) struct OpenParts {
     pub changes: Arc<ChangeBuffer>,
     /// The options it is open with; see `in_force`.
     pub options: Options,
-    /// What recovery did at opening.
+    /// The result of recovery at the opening.
     pub replayed: Replayed,
     /// Torn pages repaired at opening.
     pub repaired: Vec<PageNo>,
@@ -70,7 +70,7 @@ pub(crate) struct OpenParts {
 }
 
 impl OpenParts {
-    /// What the parts below transactions did at the opening.
+    /// The recovery report of the parts below transactions.
     pub(super) fn recovery_report(&self) -> RecoveryReport {
         RecoveryReport {
             redo_bytes: self.replayed.redo_bytes,
@@ -83,7 +83,7 @@ impl OpenParts {
         }
     }
 
-    /// Opens the database in folder `dir`, creating it there if the options say so.
+    /// Opens the database in folder `dir`; creates it if the options allow it.
     ///
     /// # Errors
     /// As [`OpenParts::open`], and [`Error::Open`] for a folder that is in use, missing or not writable.
@@ -306,7 +306,7 @@ fn recover(
     Ok(Recovered { ctx, archiving, repaired, replayed })
 }
 
-/// What the recovery that began at `scan_start` did, in the counters and in the events.
+/// Notes the result of the recovery that began at `scan_start` in the counters and events.
 fn note_replayed(stats: &Stats, replayed: &Replayed, scan_start: Instant) {
     let Replayed { redo_bytes, lost_pages, .. } = *replayed;
     stats.recovery_redo_bytes.set(redo_bytes);
@@ -452,7 +452,7 @@ fn store_settings(options: &Options, is_read_only: bool) -> store::Settings {
     }
 }
 
-/// What the store itself does against torn pages.
+/// The store's protection from torn pages.
 fn protection(options: &Options) -> Protection {
     match options.doublewrite {
         Doublewrite::On | Doublewrite::Auto => Protection::Doublewrite,

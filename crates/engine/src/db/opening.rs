@@ -37,7 +37,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 impl Database {
-    /// What the opening did because the database had not been closed; `None` if there was nothing to recover.
+    /// The report of the recovery at this opening; `None` if there was nothing to recover.
     pub fn recovery_report(&self) -> Option<&RecoveryReport> {
         self.inner.recovered.as_ref()
     }
@@ -194,7 +194,7 @@ impl Database {
 struct OpenTables {
     catalog: Arc<Catalog>,
     registry: Arc<Registry>,
-    /// Where each secondary index is.
+    /// The place of each secondary index.
     indexes: HashMap<IndexId, IndexPlace>,
     leftovers: Vec<Leftover>,
 }

@@ -24,7 +24,7 @@ pub struct PreparedInfo {
     pub xid: Xid,
     /// Its number, which its rows carry.
     pub transaction: u64,
-    /// When it was prepared, in UTC.
+    /// Time of the prepare, in UTC.
     pub time: DateTime,
     /// Undo records that it has written: about as many as it has changed rows.
     pub undo_records: u64,
@@ -39,7 +39,7 @@ pub(super) fn time_of(mark: &PreparedMark) -> DateTime {
     DateTime::from_unix_us(i64::try_from(mark.unix_us).unwrap_or(i64::MAX))
 }
 
-/// What a prepared transaction needs until it ends.
+/// State of a prepared transaction until it ends.
 pub(super) struct PreparedParts {
     /// `None` once it has ended.
     pub(super) txn: Option<Box<Txn>>,

@@ -79,7 +79,7 @@ pub(super) fn choose(storage: &StorageSet, options: &Options) -> Result<(NewData
 /// Page size that is measured before one is chosen.
 const MEASURED_PAGE_BYTES: usize = 4096;
 
-/// Measures a file of which only the start counts; `None` if it cannot be made long enough.
+/// Measures a file of which only the start is in use; `None` if it cannot grow to the needed length.
 pub(super) fn measure_unused(file: &dyn Device, method: FlushMethod) -> Result<Option<Evidence>> {
     let region = Region::begin_behind(DOUBLEWRITE_START_BYTES, file, method == FlushMethod::DirectNoFsync)?;
     let evidence = region.is_whole().then(|| measure(&region, MEASURED_PAGE_BYTES)).transpose()?;

@@ -22,23 +22,23 @@ use crate::table::definition::PRIMARY;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// What a repair did.
+/// The result of a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RepairReport {
-    /// What the check found first.
+    /// Report of the check before the repair.
     pub found: CheckReport,
     /// Indexes that were rebuilt: table, index.
     pub rebuilt: Vec<(String, String)>,
     /// Indexes that could not be rebuilt: table, index, and why.
     pub refused: Vec<(String, String, String)>,
-    /// What the check found afterwards; the same as `found` if nothing was rebuilt.
+    /// Report of the check after the repair; the same as `found` if nothing was rebuilt.
     pub left: CheckReport,
 }
 
 impl Database {
-    /// Checks the database and rebuilds every secondary index about which something was found, from the rows. An index
-    /// of a table whose rows are damaged is left as it is, and so is all other damage. Checks again afterwards.
-    /// Transactions that write wait for the checks, not for the rebuilds.
+    /// Checks the database and rebuilds every secondary index with a finding from the rows. An index of a table with
+    /// damaged rows is not rebuilt, and no other damage is repaired. Checks again afterwards. Transactions that write
+    /// wait for the checks, not for the rebuilds.
     ///
     /// # Errors
     /// As [`check`](Database::check); [`Error::Usage`] if the database was opened to be read only; an I/O error.

@@ -6,8 +6,8 @@
 use std::fmt;
 use std::time::Duration;
 
-/// What the opening did because the database had not been closed, or was closed while transactions were open; shown as
-/// one line of text.
+/// The report of the recovery of a database that had not been closed, or was closed while transactions were open; shown
+/// as one line of text.
 ///
 /// ```
 /// use highwater::{Database, Options};
@@ -52,7 +52,7 @@ impl RecoveryReport {
         did.into_iter().any(|count| count > 0).then_some(self)
     }
 
-    /// How long recovery took.
+    /// Total time of the recovery.
     pub fn total_time(&self) -> Duration {
         self.redo_time + self.rollback_time
     }

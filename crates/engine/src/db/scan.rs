@@ -37,7 +37,7 @@ pub(crate) struct Range {
     pub(crate) columns: Option<Vec<usize>>,
 }
 
-/// Where a scan starts or ends.
+/// A bound of a scan.
 #[derive(Clone, Copy, Debug)]
 enum Edge<'v> {
     Open,
@@ -153,7 +153,7 @@ impl<'s, 'v> Scan<'s, 'v> {
         self
     }
 
-    /// How many rows the scan passes. By an index none of them is read, except where the index was changed lately.
+    /// Number of rows in the scan. By an index no row is read, except rows whose entries were changed recently.
     ///
     /// # Errors
     /// As [`iter`](Self::iter) and [`ScanIter::next_ref`].

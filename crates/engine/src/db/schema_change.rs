@@ -189,7 +189,7 @@ impl Database {
     }
 }
 
-/// What changes of the indexes of a table have in common. The caller holds the schema gate.
+/// Common code of changes of a table's indexes. The caller holds the schema gate.
 impl Database {
     /// Keeps other changes of the table out.
     ///
@@ -208,8 +208,9 @@ impl Database {
         self.inner.dropping.add(Leftover::Index(table, index.clone()));
     }
 
-    /// From now on transactions that begin use the indexes of `definition`: `others`, and as its last one this tree,
-    /// made of the rows that `birth` sees. The caller holds the schema mutex, and the catalog says so.
+    /// Makes a version current for transactions that begin from now on: the indexes of `definition` are `others` and,
+    /// as the last one, this tree, built from the rows that `birth` sees. The caller holds the schema mutex, and the
+    /// catalog has the index.
     pub(super) fn make_current(
         &self,
         table: &TableShared,

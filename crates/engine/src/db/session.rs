@@ -91,8 +91,8 @@ impl Session {
         self.options = options;
     }
 
-    /// What statements do about locks of other transactions, from now on: as [`WriteTxn::set_lock_wait`], for all
-    /// transactions.
+    /// Sets the behavior of statements at locks of other transactions: as [`WriteTxn::set_lock_wait`], for all
+    /// transactions of the session.
     pub fn set_lock_wait(&mut self, wait: LockWait) {
         self.lock_wait = wait;
         if let Some(txn) = self.txn.as_mut().filter(|txn| txn.txn.is_some()) {

@@ -79,8 +79,8 @@ impl WriteTxn {
         self.inner.txn_system().end_statement(self.txn.as_mut().expect(HAS_NOT_ENDED), keeps)
     }
 
-    /// Runs `work`. If it fails or panics, what it did is undone: a caller that catches the panic finds the transaction
-    /// as it was before, but for its locks, or one that can only be rolled back.
+    /// Runs `work`. If it fails or panics, its changes are undone: for a caller that catches the panic the transaction
+    /// is in its earlier state, except its locks, or can only be rolled back.
     pub(super) fn all_or_nothing<R, E: From<Error>>(
         &mut self,
         work: impl FnOnce(&mut WriteTxn) -> std::result::Result<R, E>,

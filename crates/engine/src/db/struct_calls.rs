@@ -8,7 +8,7 @@ use crate::table::{Table, Value, ValueRef};
 use serde::Serialize;
 
 impl WriteTxn {
-    /// Inserts a row made of a struct of the program: see [`Table::values_of`]. With the feature `serde`.
+    /// Inserts a row from a struct of the program: see [`Table::values_of`]. With the feature `serde`.
     ///
     /// ```
     /// # use highwater::{Database, DateTime, Schema, Type, values};

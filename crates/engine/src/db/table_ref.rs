@@ -7,9 +7,9 @@ use crate::table::Table;
 use crate::table::handle::TableShared;
 use std::sync::Arc;
 
-/// A table, by its handle or its name: what calls take that change a table as a whole. They take everything that can be
-/// made into one, so `db.drop_table("log")` and `db.drop_table(&log)` are both right. By a handle that is no longer
-/// valid such a call is [`Error::TableChanged`] or [`Error::TableDropped`], as any other.
+/// A table, by its handle or its name: the parameter of calls that change a table as a whole. It is converted from
+/// both, so `db.drop_table("log")` and `db.drop_table(&log)` are both right. By a handle that is no longer valid such a
+/// call is [`Error::TableChanged`] or [`Error::TableDropped`], as any other.
 ///
 /// ```
 /// # use highwater::{Database, Options, Schema, Type};

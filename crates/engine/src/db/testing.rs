@@ -43,7 +43,8 @@ impl TestDb {
         TestDb::on(&self.storage, self.options)
     }
 
-    /// What a power cut would leave of it now, opened: the seed says which unsynced writes. This one stays open.
+    /// Opens a copy as a power cut now would leave it; the seed determines the surviving unsynced writes. This database
+    /// stays open.
     pub(crate) fn after_power_cut(&self, seed: u64) -> TestDb {
         TestDb::on(&self.storage.cut(seed), self.options.clone())
     }

@@ -17,7 +17,7 @@ use crate::sync::thread::JoinHandle;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// When a thread ends, at the closing (rule 2).
+/// The phase of the close in which a thread ends (rule 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ShutdownPhase {
     /// Purge, drops and read-ahead: these threads wait for redo space and frames.

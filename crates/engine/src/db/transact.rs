@@ -18,7 +18,7 @@ use crate::sync::thread;
 use crate::txn::{Access, TxnOptions};
 use std::time::Duration;
 
-/// How often a transaction is run at most.
+/// Maximum number of runs of a transaction.
 const MAX_ATTEMPTS: u32 = 100;
 /// The longest pause before the third attempt; it doubles with each, up to the greatest.
 const PAUSE: Duration = Duration::from_micros(100);
@@ -203,8 +203,8 @@ impl Database {
 }
 
 impl WriteTxn {
-    /// Which run of the closure of a [`transact`](Database::transact) this is: 1, or more if it was run again. Of a
-    /// transaction that was begun otherwise it is 1.
+    /// Number of the present run of the closure of a [`transact`](Database::transact), from 1 on. For a transaction
+    /// that was begun otherwise it is 1.
     pub fn attempt(&self) -> u32 {
         self.attempt
     }

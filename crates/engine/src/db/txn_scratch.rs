@@ -5,7 +5,7 @@ use super::locked_tables::LockedTables;
 /// Scratch memories kept for the next transactions, for each shard that threads have.
 pub(super) const MAX_TXN_SCRATCHES: usize = 8;
 
-/// What a transaction works with and leaves to the next one.
+/// Buffers of a transaction, which the next one reuses.
 #[derive(Default)]
 pub(super) struct TxnScratch {
     pub(super) tables: LockedTables,

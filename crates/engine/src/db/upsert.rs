@@ -12,7 +12,7 @@ use crate::lock::LockMode;
 use crate::table::{Changes, NewColumns, Row, RowRef, Table, ValueRef};
 use crate::txn::Wanted;
 
-/// What [`WriteTxn::insert_or_get`] did.
+/// The result of [`WriteTxn::insert_or_get`].
 #[derive(Debug)]
 pub enum Insertion {
     /// There was no such row.
@@ -26,7 +26,7 @@ pub enum Insertion {
     },
 }
 
-/// What [`WriteTxn::upsert`] did.
+/// The result of [`WriteTxn::upsert`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Upserted {
     /// There was no such row.
@@ -35,10 +35,10 @@ pub enum Upserted {
     Changed,
 }
 
-/// What [`WriteTxn::replace`] did.
+/// The result of [`WriteTxn::replace`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replaced {
-    /// What the insertion did.
+    /// The result of the insertion.
     pub inserted: Inserted,
     /// Number of rows that had its primary key or its key of a unique index, and were deleted.
     pub deleted: u64,

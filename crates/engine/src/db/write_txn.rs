@@ -52,7 +52,7 @@ pub(super) struct StatementContext<'a> {
     pub(super) row: &'a mut Vec<u8>,
 }
 
-/// What an insert did.
+/// The result of an insertion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Inserted {
     /// The number the auto-increment column got, if it was NULL in the values.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Head {
-    /// Which program wrote it.
+    /// The program that wrote it.
     pub(super) program: String,
     /// Bytes of the pages that the tables were on: keys fit pages of this size.
     pub(super) page_bytes: u32,

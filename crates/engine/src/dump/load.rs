@@ -207,7 +207,7 @@ impl Load<'_> {
         txn.commit()
     }
 
-    /// Which of the rows was refused.
+    /// The refused row, for the message.
     fn refused_row<'c>(
         &self,
         into: &RawTable,

@@ -46,7 +46,7 @@ pub struct DumpedTable {
     pub rows: u64,
 }
 
-/// What was dumped, or loaded.
+/// The result of a dump or a load.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DumpReport {
     /// Tables in the order of the dump: by name.
@@ -62,7 +62,7 @@ impl DumpReport {
     }
 }
 
-/// What could not be done with the dump's file.
+/// The error of an operation on the dump's file.
 fn failed(operation: &'static str, source: std::io::Error) -> Error {
     Error::Storage(StorageError { operation, device: "the dump".to_string(), offset: 0, len: 0, source })
 }

@@ -17,17 +17,17 @@ const HEADER_BYTES: usize = 24;
 /// Most bytes of a block, compressed or not: a row has 16 MiB, a definition less.
 const MAX_BLOCK_BYTES: usize = 64 << 20;
 
-/// What a block holds.
+/// The kind of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Kind {
-    /// What the dump was made of.
+    /// The head: the origin of the dump.
     Head = 1,
     /// The definition of a table.
     Table = 2,
     /// Rows of a table.
     Rows = 3,
-    /// How many rows each table has.
+    /// The end: the number of rows of each table.
     End = 4,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Block {
     pub(super) place: Place,
 }
 
-/// Where a block begins.
+/// The place of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) number: u32,
@@ -54,7 +54,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// What is wrong with the block.
+    /// The error of a damaged block.
     pub(super) fn damaged(self, what: &str) -> Error {
         Error::BadDump(format!("the dump is damaged: block {} at byte {} {what}", self.number, self.byte))
     }

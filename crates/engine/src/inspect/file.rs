@@ -29,7 +29,7 @@ pub struct SegmentUse {
     pub fragments: u64,
 }
 
-/// What the extents of a file are used for.
+/// The use of the extents of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExtentUse {
     /// Extents.
@@ -51,7 +51,7 @@ pub struct TreeSize {
     pub levels: u64,
     /// Records, estimated.
     pub records_estimate: u64,
-    /// How full the sampled leaves are.
+    /// Fill of the sampled leaves in percent.
     pub fill_percent: u64,
 }
 
@@ -125,7 +125,7 @@ impl<'d> RawFile<'d> {
         &self.tables
     }
 
-    /// Why the catalog could not be read.
+    /// The error of reading the catalog.
     pub fn catalog_problem(&self) -> Option<&str> {
         self.catalog_problem.as_deref()
     }
@@ -140,7 +140,7 @@ impl<'d> RawFile<'d> {
         Ok(bytes.to_vec())
     }
 
-    /// Where a page is in the data file; `None` beyond its end.
+    /// The location of a page in the data file; `None` beyond its end.
     ///
     /// # Errors
     /// An I/O error.
@@ -166,7 +166,7 @@ impl<'d> RawFile<'d> {
         is_map.then(|| (0..self.layout().group_extents() as usize).map(|i| read_entry(&page, i)).collect())
     }
 
-    /// What the extent maps say of an extent, also of one beyond the end; `None` if its map cannot be read.
+    /// The entry of an extent in its extent map, also beyond the end of the file; `None` if the map cannot be read.
     pub fn extent(&self, number: u32) -> Option<Extent> {
         let per_group = self.layout().group_extents();
         let map = self.maps.get((number / per_group) as usize)?.as_ref()?;
@@ -210,7 +210,7 @@ impl<'d> RawFile<'d> {
         (extent.used >> at & 1 == 1).then(|| extent.owners[(at / CHUNK_PAGES) as usize])
     }
 
-    /// What a segment is, as text.
+    /// The name of a segment.
     pub fn segment_name(&self, segment: u32) -> Option<String> {
         match segment {
             n if n == SEGMENT_SYSTEM.0 => return Some("file header and extent maps".to_string()),

@@ -7,7 +7,7 @@ use crate::log::headers::read_header_slots;
 use crate::log::{RecoveryScan, Window, Windows};
 use highwater_storage::Device;
 
-/// A redo log as it is on the device.
+/// The redo log on a device.
 #[derive(Debug)]
 pub struct LogInfo {
     /// Both header slots: the header, or why there is none.

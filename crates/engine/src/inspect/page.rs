@@ -19,7 +19,7 @@ use crate::undo::{RECORDS_AT, StreamEntry, UndoFields, read_directory, record_at
 pub struct PageInfo {
     /// Its offset.
     pub page_no: PageNo,
-    /// Why it does not verify.
+    /// The reason why it does not verify.
     pub problem: Option<String>,
     /// Whether it is all zeros.
     pub is_zero: bool,
@@ -39,13 +39,13 @@ pub struct PageInfo {
     pub owner: u32,
     /// Largest transaction number that changed a secondary leaf.
     pub max_trx_id: u64,
-    /// What is on it, as far as it can be read.
+    /// Its contents, as far as they can be read.
     pub contents: PageContents,
     /// The bytes.
     pub bytes: Vec<u8>,
 }
 
-/// What a page holds.
+/// The contents of a page.
 #[derive(Clone, Debug)]
 pub enum PageContents {
     /// No contents, or unreadable ones: the reason.
@@ -104,7 +104,7 @@ pub struct UndoStreamInfo {
     pub last: PageNo,
     /// Transactions purged.
     pub purged: u64,
-    /// Where records end on the last page, if every transaction of the stream is known to have ended.
+    /// The end of the records on the last page, if every transaction of the stream is known to have ended.
     pub ended_at: Option<usize>,
 }
 
@@ -119,7 +119,7 @@ pub struct UndoInfo {
     pub begun_before: u64,
     /// Records: offset, length in bytes, as text.
     pub records: Vec<(usize, usize, String)>,
-    /// Where and why reading them ended early.
+    /// The position and reason of an early end of the reading.
     pub problem: Option<String>,
 }
 

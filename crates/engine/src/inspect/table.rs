@@ -23,7 +23,7 @@ pub struct RawTree {
     pub root: PageNo,
     /// Whether two rows may have the same entry.
     pub unique: bool,
-    /// How its keys begin.
+    /// The layout of the first part of its keys.
     pub key: KeyLayout,
     /// The layout of the covered columns of its entries.
     pub covered: CoveredLayout,
@@ -36,7 +36,7 @@ pub struct RawTree {
 pub struct RawTable {
     /// Its number, which undo records carry.
     pub id: u32,
-    /// What it is.
+    /// The definition.
     pub definition: TableDefinition,
     /// Owner of its overflow pages.
     pub overflow_segment: u32,
@@ -44,7 +44,7 @@ pub struct RawTable {
     pub auto_increment_bound: u64,
     /// Its trees, that of the rows first.
     pub trees: Vec<RawTree>,
-    /// How its rows are laid out.
+    /// The layouts of its rows.
     pub layouts: RowLayouts,
 }
 

@@ -25,7 +25,7 @@ const DIRECTORIES: [(&[u8; 8], usize, usize); 2] = [
     (journal_scan::MAGIC, journal_scan::FIXED_BYTES, journal_scan::ENTRY_BYTES),
 ];
 
-/// What makes a stretch of a file verify.
+/// The checksum of a range of a file.
 #[derive(Clone, Debug)]
 enum Checksum {
     Page(PageNo),
@@ -48,9 +48,9 @@ enum Checksum {
     LogHeader,
 }
 
-/// Where the checksums of a database are.
+/// The ranges of a database's files that have checksums.
 pub struct ChecksumFixer {
-    /// Of the data, redo and doublewrite files, in the order in which they are made.
+    /// The ranges of the data, redo and doublewrite files, in the order in which their checksums are computed.
     stretches: [Vec<(Range<usize>, Checksum)>; 3],
     log: Option<Ring>,
 }

@@ -153,7 +153,7 @@ pub fn catalog(key: &[u8], value: &[u8]) {
     }
 }
 
-/// Decodes a table's definition; one that is valid is returned.
+/// Decodes a table's definition; returns it if it is valid.
 pub fn definition(bytes: &[u8]) -> Option<TableDefinition> {
     let found = decode_definition(bytes).ok()?;
     found.definition.validate().ok()?;
@@ -195,7 +195,7 @@ pub fn stored(bytes: &[u8], key_bytes: usize) {
     }
 }
 
-/// Reads bytes as a row of a table with this definition; gives the values of one that verifies.
+/// Decodes bytes as a row of a table with this definition; returns the values of a row that verifies.
 pub fn row(definition: &TableDefinition, bytes: &[u8]) -> Option<Vec<Value>> {
     let layout = RowLayout::new(definition);
     let row = RowRef::new(&layout, bytes);

@@ -25,7 +25,7 @@ const INDEXES: [&str; 5] = ["PRIMARY", "by_number", "by_float", "by_text", "down
 /// Column of the unique index.
 const TEXT: usize = 2;
 
-/// What the input has left.
+/// The rest of the input.
 struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {
@@ -77,7 +77,7 @@ fn column(n: usize, input: &mut Input<'_>) -> Option<Vec<u8>> {
     }
 }
 
-/// What a row with these bytes keeps, if they are values of its columns.
+/// The stored bytes of a row with these bytes, if they are values of its columns.
 fn kept(n: usize, bytes: &Option<Vec<u8>>) -> Option<Option<Vec<u8>>> {
     let Some(bytes) = bytes else { return matches!(n, 2..=4).then_some(None) };
     let fits = match n {

@@ -5,7 +5,7 @@ use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::sync::{Condvar, Mutex};
 use crate::types::IndexId;
 
-/// How a read locks the rows it returns.
+/// The mode in which a read locks the rows that it returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum LockMode {
     /// Not at all: a snapshot read.

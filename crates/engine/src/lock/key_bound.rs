@@ -20,7 +20,7 @@ pub(crate) enum KeyBound {
 }
 
 impl KeyBound {
-    /// Where an interval with this lower bound begins.
+    /// The start of an interval with this lower bound.
     pub(crate) fn lower(bound: Bound<&[u8]>) -> KeyBound {
         match bound {
             Bound::Included(key) => KeyBound::Before(key.into()),
@@ -29,7 +29,7 @@ impl KeyBound {
         }
     }
 
-    /// Where an interval with this upper bound ends.
+    /// The end of an interval with this upper bound.
     pub(crate) fn upper(bound: Bound<&[u8]>) -> KeyBound {
         match bound {
             Bound::Included(key) => KeyBound::After(key.into()),

@@ -16,9 +16,10 @@
 use super::holder::{LockMode, OwnerId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How many requests may pass the front of a queue. TPC-C with one warehouse and 16 clients on two processors made
-/// 20,200 transactions a second with 0, 19,500 with 4, 23,900 with 16, and 24,900 with 1,000, in one run each; with
-/// 1,000 the p99 of the latency was a fifth above that with 16. (A model needs few threads to reach the bound of 1.)
+/// Maximum number of requests that may pass the front of a queue. TPC-C with one warehouse and 16 clients on two
+/// processors made 20,200 transactions a second with 0, 19,500 with 4, 23,900 with 16, and 24,900 with 1,000, in one
+/// run each; with 1,000 the p99 of the latency was a fifth above that with 16. (A model needs few threads to reach the
+/// bound of 1.)
 pub(super) const MAX_PASSES: u32 = if cfg!(shuttle) { 1 } else { 16 };
 
 /// The holders of a row.
@@ -36,7 +37,7 @@ impl Granted {
         granted
     }
 
-    /// What `owner` holds.
+    /// The mode that `owner` holds.
     pub(crate) fn mode_of(&self, owner: OwnerId) -> Option<LockMode> {
         self.modes.binary_search_by_key(&owner, |(owner, _)| *owner).ok().map(|at| self.modes[at].1)
     }

@@ -391,12 +391,12 @@ impl LockSystem {
         self.waits.lock().waiting()
     }
 
-    /// How many transactions wait: for a row, or to insert into another's range.
+    /// Number of waiting transactions: for a row lock, or to insert into another transaction's range.
     pub(crate) fn current_waits(&self) -> u64 {
         self.waits.lock().pending()
     }
 
-    /// What a holder waits for, in tests.
+    /// Whether a holder waits, for tests.
     #[cfg(test)]
     pub(crate) fn is_waiting(&self, holder: &Holder) -> bool {
         self.waits.lock().outcome(holder.owner) == Some(WaitOutcome::Pending)

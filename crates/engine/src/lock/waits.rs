@@ -29,7 +29,7 @@ use crate::sync::{Mutex, MutexGuard};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// How a wait ended, if not with the lock.
+/// The outcome of a wait that ended without the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WaitOutcome {
     /// Still waiting.
@@ -44,7 +44,7 @@ pub(crate) enum WaitOutcome {
 /// walking all of it.
 const MAX_REPORTED: usize = 64;
 
-/// What a transaction waits for.
+/// The request of a waiting transaction.
 #[derive(Debug)]
 enum Request {
     /// Nothing: its wait is over.
@@ -295,7 +295,7 @@ impl Waits {
         }
     }
 
-    /// How many wait.
+    /// Number of waiting transactions.
     pub(crate) fn pending(&self) -> u64 {
         self.waiters.values().filter(|waiter| waiter.outcome == WaitOutcome::Pending).count() as u64
     }
@@ -404,7 +404,7 @@ impl Waits {
         Some(victim)
     }
 
-    /// Whether `owner` waits and another waits for it: else no cycle goes through it.
+    /// Whether `owner` waits and another transaction waits for it: otherwise it is on no cycle.
     fn is_waited_for(&self, owner: OwnerId) -> bool {
         let Some(waiter) = self.waiters.get(&owner) else { return false };
         let behind = match waiter.request {

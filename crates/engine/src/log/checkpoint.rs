@@ -78,9 +78,9 @@ impl Checkpoints {
         (self.writer().header().generation + 1, Lsn(format::block_ceil(end_lsn.0)))
     }
 
-    /// Makes `lsn` the place recovery starts from (all older changes are durable in the data file). `lsn` is the start
-    /// of a group or the end of the log. Frees room in the ring and wakes the threads that wait for it. An LSN before
-    /// the present checkpoint changes nothing.
+    /// Makes `lsn` the checkpoint, at which recovery starts (all older changes are durable in the data file). `lsn` is
+    /// the start of a group or the end of the log. Frees space in the ring and wakes the threads that wait for it. An
+    /// LSN before the present checkpoint changes nothing.
     ///
     /// # Errors
     /// [`Error::Usage`] for an LSN beyond the end or before `start`, [`Error::Poisoned`], or the I/O error that stops

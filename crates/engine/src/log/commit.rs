@@ -79,7 +79,7 @@ impl GroupCommit {
         asked.unwrap_or(self.flush_log_at_trx_commit()) == FlushLog::Sync
     }
 
-    /// What a commit at `lsn` must wait for: what the transaction says, or else `flush_log_at_trx_commit`.
+    /// Waits as a commit at `lsn` must: as the transaction requests, or else as `flush_log_at_trx_commit` requires.
     ///
     /// # Errors
     /// As [`GroupCommit::flush_to`].
@@ -117,7 +117,7 @@ impl GroupCommit {
         }
     }
 
-    /// What commits do with their redo by default.
+    /// The default durability of commits.
     #[inline]
     pub(super) fn flush_log_at_trx_commit(&self) -> FlushLog {
         match self.flush_log_at_trx_commit.load(Relaxed) {

@@ -30,7 +30,7 @@ const CHUNK_BLOCKS: u64 = 64;
 /// The log was synced beyond the point up to which it can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogDamage {
-    /// Where in the file the first group that does not verify begins.
+    /// File offset of the first group that does not verify.
     pub offset: u64,
     /// The LSN of that place.
     pub lsn: Lsn,
@@ -61,7 +61,7 @@ impl LogDamage {
     }
 }
 
-/// What proves that the log did not end at `end`. `is_sure`: `header` is known to be the newest.
+/// Finds the proof that the log did not end at `end`. `is_sure`: `header` is known to be the newest.
 pub(super) fn behind(
     device: &dyn Device,
     geometry: LogGeometry,

@@ -34,7 +34,7 @@ pub(crate) const RING_START: u64 = 2 * BLOCK_BYTES;
 /// Bytes in front of each payload.
 pub(crate) const FRAME_BYTES: usize = 8;
 pub(crate) const VERSION: u32 = 3;
-/// Where a new log begins; above the LSN 0 of pages never logged.
+/// First LSN of a new log, above the LSN 0 of pages that were never logged.
 pub(crate) const FIRST_LSN: Lsn = Lsn(DATA_BYTES);
 /// Blocks of the smallest ring.
 const MIN_RING_BLOCKS: u64 = 16;
@@ -62,7 +62,7 @@ pub(crate) fn blocks_of(bytes: u64) -> u64 {
     bytes.div_ceil(DATA_BYTES)
 }
 
-/// Where byte `at` of the groups is in consecutive blocks.
+/// Offset of byte `at` of the groups in consecutive blocks.
 #[inline]
 pub(crate) fn place_in_blocks(at: u64) -> usize {
     (at / DATA_BYTES * BLOCK_BYTES + MARK_BYTES + at % DATA_BYTES) as usize
@@ -148,9 +148,9 @@ pub struct LogHeader {
     pub generation: u64,
     /// One more with each header written.
     pub sequence: u64,
-    /// Where recovery starts.
+    /// The checkpoint, at which recovery starts.
     pub checkpoint_lsn: Lsn,
-    /// What was durable when the header was written.
+    /// The durable LSN when the header was written.
     pub durable_lsn: Lsn,
     /// The page store's mark, which the next opening compares with the store's files; zero if it needs none.
     pub store_mark: u64,
@@ -158,7 +158,7 @@ pub struct LogHeader {
     pub ring_base: Lsn,
 }
 
-/// Why a header block cannot be used.
+/// The reason why a header block is unusable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unusable {
     /// It does not begin as a header does.
@@ -170,7 +170,7 @@ pub(crate) enum Unusable {
 }
 
 impl LogHeader {
-    /// Where the header belongs.
+    /// Offset of the header.
     pub(crate) fn offset(&self) -> u64 {
         self.sequence % 2 * BLOCK_BYTES
     }

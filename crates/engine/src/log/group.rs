@@ -15,7 +15,7 @@ use super::sync::thread::{self, Thread};
 use crate::types::Lsn;
 use std::sync::Arc;
 
-/// What a group makes durable.
+/// The resource that a group makes durable.
 pub(super) trait Durable {
     type Error;
 
@@ -31,7 +31,7 @@ pub(super) trait Durable {
     fn write_and_sync(&self, lsn: Lsn) -> Result<(), Self::Error>;
 }
 
-/// What a thread that has joined must do.
+/// The role of a thread that has joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     /// Write and sync, then call [`CommitGroup::finish`].
@@ -110,7 +110,8 @@ impl CommitGroup {
         }
     }
 
-    /// Becomes the leader, or waits until served or made the leader. `done` is asked once more under the queue's lock.
+    /// Becomes the leader, or waits until it is served or becomes the leader. `done` is called once more under the
+    /// queue's lock.
     fn join(&self, lsn: Lsn, done: impl Fn() -> bool) -> Role {
         let mut queue = self.queue.lock();
         if done() {

@@ -29,7 +29,7 @@ impl LogHeader {
     }
 }
 
-/// What a device holds that should hold no log yet.
+/// The contents of a device that should not have a log yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogRemains {
     /// Nothing, or zeros where the headers belong.

@@ -139,7 +139,7 @@ impl Log {
     }
 }
 
-/// How far it is, and how large.
+/// The positions and the size of the log.
 impl Log {
     /// End of the last append.
     #[inline]
@@ -249,7 +249,7 @@ impl Log {
         self.ring().reserve(bytes)
     }
 
-    /// As [`Log::reserve`], without waiting: `None` if there is no room at once.
+    /// As [`Log::reserve`], without waiting: `None` if there is no space now.
     #[inline]
     pub fn reserve_at_once(&self, bytes: u64) -> Option<Reservation<'_>> {
         self.ring().reserve_at_once(bytes)
@@ -315,7 +315,7 @@ impl Log {
         self.commits().syncs_commits(asked)
     }
 
-    /// What a commit at `lsn` must wait for: what the transaction says, or else `flush_log_at_trx_commit`.
+    /// Waits as a commit at `lsn` must: as the transaction requests, or else as `flush_log_at_trx_commit` requires.
     ///
     /// # Errors
     /// As [`flush_to`](Log::flush_to).
@@ -355,9 +355,9 @@ impl Log {
         self.checkpoints.next_generation(end_lsn)
     }
 
-    /// Makes `lsn` the place recovery starts from (all older changes are durable in the data file). `lsn` is the start
-    /// of a group or the end of the log. Frees room in the ring and wakes the threads that wait for it. An LSN before
-    /// the present checkpoint changes nothing.
+    /// Makes `lsn` the checkpoint, at which recovery starts (all older changes are durable in the data file). `lsn` is
+    /// the start of a group or the end of the log. Frees space in the ring and wakes the threads that wait for it. An
+    /// LSN before the present checkpoint changes nothing.
     ///
     /// # Errors
     /// [`Usage`](crate::Error::Usage) for an LSN beyond the end or before `start`,
@@ -377,7 +377,7 @@ impl Log {
         self.checkpoints.finish(end, keep_bytes)
     }
 
-    /// What the page store noted in the newest header, or since.
+    /// The page store's mark in the newest header, or a later one.
     pub fn store_mark(&self) -> u64 {
         self.writer().store_mark()
     }
@@ -388,9 +388,9 @@ impl Log {
         self.writer().note_store_mark(mark);
     }
 
-    /// Makes everything durable and notes that in the header, unless a header says so already. So damage in front of it
-    /// is not mistaken for a torn write (`damage`). For a log that has been idle; a busy log notes it in every block it
-    /// writes.
+    /// Makes everything durable and notes the durable LSN in the header, unless a header has it. So damage before that
+    /// LSN is not mistaken for a torn write (`damage`). For a log that has been idle; a busy log notes it in every
+    /// block it writes.
     ///
     /// # Errors
     /// [`Poisoned`](crate::Error::Poisoned), or the I/O error that stops the database.
@@ -413,9 +413,9 @@ impl Log {
         RingSize::release_ring(self.ring(), end);
     }
 
-    /// Reserves the place of the ring of a log that has just been started. It is not written as zeros, as the new part
-    /// of a ring that grows is: an opening would take as long as that. So in the first lap a sync may also have to wait
-    /// for the file system's own records.
+    /// Reserves the space of the ring of a log that has just been started. Zeros are not written to it, as they are to
+    /// the new part of a growing ring, because the opening would have to wait for them. So in the first lap a sync may
+    /// also write the file system's metadata.
     ///
     /// # Errors
     /// [`DiskFull`](crate::Error::DiskFull) if the disk has no room for it, another I/O error.

@@ -108,7 +108,7 @@ impl Ring {
         EndRedo(std::mem::take(&mut unused.bytes))
     }
 
-    /// As [`Ring::reserve`], without waiting: `None` if there is no room at once.
+    /// As [`Ring::reserve`], without waiting: `None` if there is no space now.
     #[inline]
     pub(super) fn reserve_at_once(&self, bytes: u64) -> Option<Reservation<'_>> {
         let bytes = bytes.saturating_add(FRAME_BYTES as u64);

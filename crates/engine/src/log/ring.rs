@@ -15,7 +15,7 @@ use crate::types::Lsn;
 use highwater_storage::Device;
 use std::sync::Arc;
 
-/// Where a log is that was opened: between the last checkpoint and the end of its redo.
+/// The bounds of an opened log: the last checkpoint and the end of its redo.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LogBounds {
     pub(super) checkpoint: Lsn,
@@ -125,7 +125,7 @@ impl Ring {
         self.checkpoint.store(lsn.0, Ordering::Release);
     }
 
-    /// Where the redo begins that recovery or a reader needs.
+    /// The LSN of the oldest redo that recovery or a reader needs.
     pub(super) fn oldest_needed(&self) -> Lsn {
         self.checkpoint_lsn().min(self.space.kept())
     }

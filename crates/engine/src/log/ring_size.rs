@@ -11,7 +11,7 @@ use std::time::Instant;
 pub(super) struct RingSize {
     /// Size up to which the log may grow, and to which it shrinks.
     max_bytes: AtomicU64,
-    /// When the device last had no room for growth.
+    /// Time of the device's last refusal of growth.
     pub(super) growth_refused: Mutex<Option<Instant>>,
 }
 

@@ -17,7 +17,7 @@ use std::ops::Range;
 /// Bytes read at once.
 const CHUNK_BYTES: u64 = 1 << 20;
 
-/// What a scan from the last checkpoint found.
+/// The result of a scan from the last checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecoveryScan {
     /// LSN of the checkpoint recovery starts from.
@@ -26,7 +26,7 @@ pub struct RecoveryScan {
     pub end_lsn: Lsn,
     /// Whole mini-transactions from the checkpoint to the end.
     pub groups: u64,
-    /// Why `end_lsn` is not where the log ended.
+    /// The damage because of which `end_lsn` is not the end of the log.
     pub damage: Option<LogDamage>,
 }
 
@@ -194,7 +194,7 @@ struct Ring<'d> {
     /// Blocks in `chunk`, and what was passed of the bytes in them.
     blocks: u64,
     passed: u64,
-    /// LSN of the next block to read, and of the one that is not read because it is the first again.
+    /// LSN of the next block to read, and of the block after a whole lap, which is not read.
     next: u64,
     last: u64,
 }

@@ -22,16 +22,16 @@ use crate::sync::{Condvar, Mutex, RwLock};
 use crate::types::Lsn;
 use std::time::Duration;
 
-/// How long a waiter sleeps before it asks for a checkpoint again.
+/// Time that a waiter sleeps before it requests a checkpoint again.
 const ASK_AGAIN: Duration = Duration::from_millis(20);
 
-/// What is reserved at once for later, and the largest reservation of which the rest stays at its place.
+/// Bytes of a batch, which is reserved in advance. Also the largest reservation whose unused rest stays in the shard.
 const BATCH_BYTES: u64 = 66 << 10;
 /// The spare of all shards together is at most one part in this many of the ring; in a smaller ring nothing is
 /// spare.
 const SPARE_SHARE: u64 = 4;
 
-/// How much is reserved at once for later in a ring of this capacity.
+/// Bytes of a batch in a ring of this capacity.
 fn batch_in(capacity: u64) -> u64 {
     // A place has a batch and the rest of a reservation at most.
     let max = shard_count() as u64 * BATCH_BYTES * 2;
@@ -60,7 +60,7 @@ pub(super) struct LogSpace {
     reserved_end: CachePadded<AtomicU64>,
     /// Reserved at once for the next reservations of each place.
     spare: Sharded<AtomicU64>,
-    /// How much is reserved so; 0 in a ring too small for it.
+    /// Bytes of a batch; 0 in a ring that is too small for batches.
     batch: AtomicU64,
     limit_end: AtomicU64,
     /// Bytes that are kept for ends of transactions (rule 5).
@@ -77,7 +77,7 @@ pub(super) struct LogSpace {
     pressure: RwLock<Option<Pressure>>,
 }
 
-/// Whether room can be reserved.
+/// The state of reservations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReservationState {
     NotStarted,
@@ -104,7 +104,7 @@ impl LogSpace {
         }
     }
 
-    /// Threads that wait for room.
+    /// Number of threads that wait for space.
     #[cfg(test)]
     pub(super) fn waiting(&self) -> usize {
         self.waiting.load(SeqCst)
@@ -252,7 +252,7 @@ impl LogSpace {
         self.take_with_batch(bytes)
     }
 
-    /// Takes from the ring, and something to spare if there is room for it.
+    /// Takes `bytes` from the ring, with a batch in addition if the ring has space for it.
     fn take_with_batch(&self, bytes: u64) -> bool {
         if self.waiting.load(SeqCst) > 0 {
             return false;
@@ -276,7 +276,7 @@ impl LogSpace {
         took
     }
 
-    /// Releases room: it is spare, unless there is much or a thread waits for it.
+    /// Releases space: it stays in reserve in the shard, unless the shard has much or a thread waits for space.
     #[inline]
     pub(super) fn release(&self, bytes: u64) {
         let (spare, batch) = (self.spare.local(), self.batch.load(SeqCst));

@@ -62,12 +62,12 @@ impl<R: Read> StreamGroups<R> {
         Ok(Some(self.at))
     }
 
-    /// Why the last group could not be read, if that is not a fault of the stream's bytes.
+    /// The I/O error because of which the last group could not be read, if there was one.
     pub(crate) fn take_failed_read(&mut self) -> Option<std::io::Error> {
         self.failed_read.take()
     }
 
-    /// Where the next group begins.
+    /// The start of the next group.
     pub(crate) fn at(&self) -> Lsn {
         self.at
     }
@@ -87,7 +87,7 @@ impl<R: Read> StreamGroups<R> {
         &self.payload
     }
 
-    /// What the groups were read from.
+    /// The source of the groups.
     pub(crate) fn into_inner(self) -> R {
         self.from
     }

@@ -32,7 +32,7 @@ const WRITE_BACK_BYTES: u64 = 1 << 20;
 /// part is free while the checkpoint age is below the sync watermark.
 const DISCARD_PART: u64 = 16;
 
-/// What the one thread that does I/O owns.
+/// State of the one thread that performs I/O.
 pub(super) struct Io {
     /// The log buffer that is not being appended to.
     pub(super) spare: AlignedBuf,
@@ -43,7 +43,7 @@ pub(super) struct Io {
     pub(super) begun: u64,
     /// Up to this LSN of the next lap, what has its place was discarded (rule 6).
     pub(super) discarded: u64,
-    /// Size of the file that was made, every byte of it written where commits wait for syncs.
+    /// Size of the prepared file. If commits wait for syncs, every byte of it has been written.
     pub(super) made_bytes: u64,
 }
 
@@ -86,7 +86,7 @@ impl RingWriter {
         self.io.lock().header
     }
 
-    /// What the page store noted in the newest header, or since.
+    /// The page store's mark in the newest header, or a later one.
     pub(super) fn store_mark(&self) -> u64 {
         self.store_mark.load(Ordering::Acquire)
     }
@@ -155,7 +155,7 @@ impl RingWriter {
         end
     }
 
-    /// The buffer mutex, with room for `bytes` after it (or the database has stopped).
+    /// Locks the buffer with space for `bytes` (unless the database has stopped).
     #[inline]
     fn lock_with_room(&self, bytes: usize) -> MutexGuard<'_, Active> {
         loop {

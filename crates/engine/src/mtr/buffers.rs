@@ -28,7 +28,7 @@ pub(super) struct Deferred {
     pub mask: u64,
 }
 
-/// What an mtr collects.
+/// The buffers of an mtr: its latches, redo, reserved frames and deferred changes.
 #[derive(Default)]
 pub(super) struct MtrBuffers {
     /// Latched pages.

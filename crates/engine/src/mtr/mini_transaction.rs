@@ -35,7 +35,7 @@ impl Context {
         self.mtr_with(MTR_REDO_BYTES, 0)
     }
 
-    /// As [`Context::mtr`], without waiting: `None` if the log has no room at once.
+    /// As [`Context::mtr`], without waiting: `None` if the log has no space now.
     ///
     /// # Errors
     /// The database is poisoned.

@@ -19,7 +19,8 @@ pub(crate) trait PageBytes {
     fn u32_at(&self, offset: usize) -> u32;
     /// Little-endian u64 at `offset`.
     fn u64_at(&self, offset: usize) -> u64;
-    /// How many of the `count` ascending little-endian u32s at `offset`, `offset + STRIDE`, ... are below `value`.
+    /// Number of values below `value` among the `count` ascending little-endian u32s at `offset`, `offset + STRIDE`,
+    /// ...
     fn lower_bound<const STRIDE: usize>(&self, offset: usize, count: usize, value: u32) -> usize;
     /// The first `len` (at most 8) bytes at `offset` as a big-endian number, padded with zeros at the end.
     fn word_at(&self, offset: usize, len: usize) -> u64;

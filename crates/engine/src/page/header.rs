@@ -40,7 +40,7 @@ pub(crate) const fn identity(page_type: PageType, level: u8, owner: u32) -> u64 
 /// Offset of max_trx_id, for the `Write` operation that raises it.
 pub(crate) const MAX_TRX_ID_OFFSET: usize = 24;
 
-/// What a page holds.
+/// The type of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum PageType {

@@ -25,7 +25,7 @@ use crate::types::PageNo;
 pub(crate) enum PageOp<'a> {
     /// Zero the page and write its header. Recovery need not read the page before this.
     Format {
-        /// What the page will hold.
+        /// The new type of the page.
         page_type: PageType,
         /// Level in the tree, 0 = leaf.
         level: u8,
@@ -72,7 +72,7 @@ pub(crate) enum PageOp<'a> {
     NodeRemove { slot: u16 },
     /// In the value of `slot`: replace `remove` bytes at `at` with `bytes`.
     NodeSplice {
-        /// Which record.
+        /// The record.
         slot: u16,
         /// First byte within the value.
         at: u16,
@@ -107,12 +107,12 @@ pub(crate) enum PageOp<'a> {
     },
     /// Set a child pointer of an inner page.
     NodeSetChild {
-        /// Which record; the record count stands for the upper child.
+        /// The record; the record count stands for the upper child.
         slot: u16,
         child: PageNo,
     },
-    /// Changes nothing: says when the mini-transaction was made, in microseconds since 1970, and which transaction it
-    /// commits; 0 if none.
+    /// Changes nothing: it records the time of the mini-transaction, in microseconds since 1970, and the transaction
+    /// that it commits; 0 if none.
     CommitTime { trx_id: u64, unix_us: u64 },
 }
 

@@ -122,8 +122,8 @@ impl Pool {
         self.pages().is_known_child(parent, child)
     }
 
-    /// What to note if the page in a frame is a child of this parent. Computed before the pages that are not latched
-    /// are validated.
+    /// The mark of the frame's page after its comparison with this parent. Computed before the pages that are not
+    /// latched are validated.
     pub(crate) fn parent_check(&self, parent: &OptimisticPage<'_>, child: FrameNo) -> ParentCheck {
         self.pages().parent_check(parent, child)
     }
@@ -134,7 +134,7 @@ impl Pool {
     }
 }
 
-/// Pages that are read or made, and frames.
+/// Reads and creation of pages, and frames.
 impl Pool {
     /// Reads the page into the pool if it is not there, or waits while another thread does; merges its pending changes.
     /// The caller holds no latch and no redo space.

@@ -40,11 +40,11 @@ pub(super) struct ReadAhead {
     /// Threads that wait for a request; changed under the lock of `wanted`.
     waiting: AtomicUsize,
     notify: Condvar,
-    /// What the threads of each place know of rule 6.
+    /// State of rule 6 of the threads of each shard.
     asked: Sharded<AtomicU64>,
 }
 
-/// Where a thread reads pages before they go to their frames.
+/// Buffer into which a thread reads pages before they are copied to their frames.
 #[derive(Default)]
 pub(crate) struct ReadBuffer {
     bytes: AlignedBuf,
@@ -111,14 +111,14 @@ fn with_next(run: &Range<u32>, next: PageNo) -> Option<Range<u32>> {
 /// This many rows asked for, while no page was read, show that no page is missing; a mask.
 const ROWS: u64 = 63;
 
-/// What a place knows: the pages read, and after them the rows that are left until "no". Before, and now that this many
-/// pages have been read and `rows` are asked for.
+/// The new state of a shard: the number of pages read, and the rows that remain until the answer is "no". `before` is
+/// the old state; `pages_read` pages have been read, and `rows` are requested.
 fn ask(before: u64, pages_read: u64, rows: u64) -> u64 {
     let pages_read = pages_read << ROWS.count_ones();
     if before & !ROWS != pages_read { pages_read | ROWS } else { pages_read | (before & ROWS).saturating_sub(rows) }
 }
 
-/// What one thread takes (rules 4 and 5).
+/// The share of one thread (rules 4 and 5).
 fn share(loader: &PageLoader) -> Share {
     let (in_order, at_once) = (loader.store().is_contiguous(), loader.store().supports_batch_reads());
     let max = (MAX_BYTES / loader.pages().frames().page_bytes())

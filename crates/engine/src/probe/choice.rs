@@ -27,10 +27,10 @@ const DEEPEST: u32 = 128;
 /// A depth within this share of the best time is good enough; a deeper queue only makes reads wait.
 const WORTHWHILE_GAIN: f64 = 1.10;
 
-/// What follows from the evidence.
+/// The choice that follows from the evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// What is flushed with a page; never `Auto`.
+    /// The mode of flushing neighbors; never `Auto`.
     pub flush_neighbors: FlushNeighbors,
     /// Page writes in flight at most.
     pub write_depth: u32,

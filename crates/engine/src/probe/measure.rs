@@ -40,7 +40,7 @@ pub(crate) struct Region<'d> {
 }
 
 impl<'d> Region<'d> {
-    /// Uses `device`, made longer if there is room.
+    /// Uses `device`, extended if there is free space.
     ///
     /// # Errors
     /// An I/O error.

@@ -49,7 +49,7 @@ fn agree(one: u32, other: u32) -> bool {
     one.abs_diff(other) <= one.min(other).max(DIFFERENCE_US)
 }
 
-/// What was measured; each time is the shortest of its rounds, in microseconds.
+/// The measured times; each is the shortest of its rounds, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
     /// Pages of each measurement.
@@ -69,7 +69,7 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// What a page costs more because it is in a place of its own, in microseconds.
+    /// Additional cost of a page at a separate position, in microseconds.
     pub fn place_us(&self) -> f64 {
         f64::from(self.scattered_us.saturating_sub(self.contiguous_us)) / f64::from(self.pages.max(1))
     }
@@ -89,7 +89,7 @@ impl Evidence {
         }
     }
 
-    /// How many times faster the pages are written side by side.
+    /// Ratio of the times of writing pages separately and of writing adjacent pages.
     pub fn gain(&self) -> f64 {
         f64::from(self.scattered_us) / f64::from(self.contiguous_us.max(1))
     }

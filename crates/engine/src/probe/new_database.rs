@@ -3,12 +3,12 @@
 //!
 //! The reasons, with the figures of `lab run page-store` (flash bytes of a TPC-C transaction, data ten times the pool)
 //! - A page write contains a few changed rows. On flash the cost of a write is its bytes, so small pages cost less: in
-//!   place with doublewrite 58 KB at 4 KiB, 110 at 8, 203 at 16. On a disk with a moving arm the cost of a write is the
-//!   seek, so large pages cost less.
-//! - Compression saves flash bytes (zstd: 21 KB at 4 KiB, 37 at 8) if the processor compresses a page about as fast as
-//!   the device writes one. It needs the store out of place, which stores images of any length. A larger page
+//!   place with doublewrite 58 KB for a page size of 4 KiB, 110 KB for 8 KiB, 203 KB for 16 KiB. On a hard disk the
+//!   cost of a write is the seek, so large pages cost less.
+//! - Compression saves flash bytes (zstd: 21 KB for 4 KiB, 37 KB for 8 KiB) if the processor compresses a page about as
+//!   fast as the device writes one. It needs the store out of place, which stores images of any length. A larger page
 //!   compresses better, but not enough to cost fewer bytes for a changed row.
-//! - On a disk a store out of place scatters consecutive pages over the whole file, which slows scans.
+//! - On a hard disk a store out of place scatters consecutive pages over the whole file, which slows scans.
 //! - In memory there is nothing to save.
 //!
 //! Layout of the record, little-endian: checksum u32 of the rest, version u16, compression u8, zero u8, length of the
@@ -18,7 +18,7 @@ use super::{Evidence, choose};
 use crate::config::{FlushMethod, FlushNeighbors, Options, PageCompression, PageSize, PageStoreKind};
 use crate::types::cut_text;
 
-/// Place of the record in page 0, after that of the probe.
+/// Offset of the record in page 0, after the record of the probe.
 pub(crate) const NEW_DATABASE_AT: usize = 2048;
 const MAX_TEXT_BYTES: usize = 1024;
 const FIXED_BYTES: usize = 10;
@@ -26,18 +26,18 @@ const _: () = assert!(super::RECORD_AT + super::RECORD_BYTES <= NEW_DATABASE_AT)
 const _: () = assert!(NEW_DATABASE_AT + FIXED_BYTES + MAX_TEXT_BYTES <= 4096);
 const VERSION: u16 = 1;
 
-/// Pages in memory, and where an arm moves.
+/// Page size of a database in memory or on a hard disk.
 const LARGE_PAGE_BYTES: u64 = 16384;
-/// Pages on flash, packed or not.
+/// Page size of a database on flash, compressed or not.
 const FLASH_PAGE_BYTES: u64 = 4096;
 /// Packing a page may take this many times as long as writing it: several threads pack while the device writes, and a
 /// packed page is less to write and to copy.
 const PACKING_TIMES: f64 = 2.0;
 
-/// What is known of the device and of this processor.
+/// The known properties of the device and of this processor.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct KnownDevice {
-    /// What was measured; `None` of memory, and of a device that could not be measured.
+    /// The result of the probe; `None` for memory, and for a device that could not be measured.
     pub evidence: Option<Evidence>,
     /// Microseconds to pack a page of the measured size with LZ4.
     pub lz4_us: f64,
@@ -45,17 +45,17 @@ pub(crate) struct KnownDevice {
     pub zstd_us: f64,
 }
 
-/// What is chosen for a new database. No field is `Auto`.
+/// The options of a new database. No field is `Auto`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NewDatabase {
     pub page_bytes: u64,
     pub page_store: PageStoreKind,
     pub page_compression: PageCompression,
-    /// What was chosen and why, for people; empty if nothing was `auto`.
+    /// A text that explains the choice; empty if no option was `auto`.
     pub why: String,
 }
 
-/// What kind of device it is.
+/// The kind of the device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Medium {
     Memory,
@@ -212,12 +212,12 @@ impl NewDatabase {
     }
 }
 
-/// What page 0 keeps of the choice.
+/// The record of the choice in page 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chosen {
-    /// What `page_compression = auto` means.
+    /// The value of `page_compression` that replaces `auto`.
     pub page_compression: PageCompression,
-    /// What was chosen when the database was created and why; empty if nothing was `auto`.
+    /// A text that explains the choice at the creation; empty if no option was `auto`.
     pub why: String,
 }
 

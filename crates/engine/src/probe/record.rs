@@ -23,13 +23,13 @@ pub struct ProbeRecord {
     pub taken_unix_s: u64,
     /// The device, as it names itself; the first 64 bytes of it.
     pub device: String,
-    /// How files were written.
+    /// The flush method of the measurement.
     pub flush_method: FlushMethod,
-    /// What was measured, the shortest times of all measurements.
+    /// The shortest times of all measurements.
     pub evidence: Evidence,
-    /// How many measurements that was.
+    /// Number of measurements.
     pub measurements: u32,
-    /// What follows.
+    /// The choice.
     pub choice: Choice,
 }
 

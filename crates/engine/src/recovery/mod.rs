@@ -33,7 +33,7 @@ pub(crate) use replay::{THREADS, replay};
 
 use crate::types::PageNo;
 
-/// Which pages recovery may lose.
+/// The pages that recovery may lose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Losses {
     /// Leaves of secondary indexes for which changes were buffered: an index can be built again from the rows.
@@ -48,7 +48,7 @@ impl Losses {
     }
 }
 
-/// What recovery did.
+/// The result of recovery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Replayed {
     pub redo_bytes: u64,

@@ -82,10 +82,10 @@ impl RowHeader {
     }
 }
 
-/// Where bytes on overflow pages are.
+/// A reference to bytes on overflow pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OverflowRef {
-    /// How many bytes the chain has.
+    /// Number of bytes in the chain.
     pub total_bytes: u32,
     /// First page of the chain.
     pub first: PageNo,
@@ -108,7 +108,7 @@ impl OverflowRef {
     }
 }
 
-/// What the value of a live secondary entry begins with whose key starts with `prefix_bytes` of index columns.
+/// The header of the value of a live secondary entry whose key starts with `prefix_bytes` of index columns.
 pub(crate) fn entry_header(prefix_bytes: usize) -> [u8; ENTRY_VALUE_BYTES] {
     debug_assert!(u16::try_from(prefix_bytes).is_ok(), "the columns of an entry have {prefix_bytes} bytes");
     let [low, high] = u16::try_from(prefix_bytes).unwrap_or(u16::MAX).to_le_bytes();
@@ -122,7 +122,7 @@ pub(crate) struct EntryValue<'a> {
     pub delete_marked: bool,
     /// Length of the index-column part of its key.
     pub prefix_bytes: usize,
-    /// What it has of its row in addition to the key.
+    /// The covered columns of its row.
     pub covered: &'a [u8],
 }
 

@@ -103,8 +103,8 @@ impl Space {
         if mtr.pin(map) { Ok(()) } else { Err(map) }
     }
 
-    /// Frees a page, whose map is kept ([`Space::keep_map`]); it may be allocated again once `mtr` has committed. One
-    /// that is free already stays as it is: a disk that loses a write may leave a map older than the tree.
+    /// Frees a page, whose map is kept ([`Space::keep_map`]); it may be allocated again once `mtr` has committed. A
+    /// page that is already free stays free: after a lost write the map may be older than the tree.
     pub(crate) fn free(&self, mtr: &mut Mtr<'_>, page: PageNo) {
         if self.owner(page).is_none() {
             return;

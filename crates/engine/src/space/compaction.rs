@@ -27,7 +27,7 @@ impl Space {
         PreferredEnd { space: self }
     }
 
-    /// How many extents the file would have if the used pages of each segment were adjacent.
+    /// Number of extents of the file if the used pages of each segment were adjacent.
     pub(crate) fn packed_extents(&self) -> u32 {
         self.state.lock().packed_extents(&self.layout)
     }

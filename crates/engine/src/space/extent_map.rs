@@ -3,7 +3,7 @@
 use super::layout::{CHUNKS, ENTRIES_AT, ENTRY_BYTES, OWNERS_AT, SEGMENT_SYSTEM, chunk_mask};
 use crate::page::{PageOp, PageType};
 
-/// What an extent map says of one extent.
+/// The entry of an extent in its extent map.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
     /// A bit for each page: in use.
@@ -26,7 +26,7 @@ impl Extent {
         self
     }
 
-    /// What is impossible in it.
+    /// The contradiction in an impossible entry.
     pub(super) fn contradiction(&self) -> Option<&'static str> {
         let is_used = self.used & chunk_mask(self.chunks_of(0)) != 0;
         is_used.then_some("pages of it are in use that no segment owns")

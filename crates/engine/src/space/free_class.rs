@@ -27,7 +27,7 @@ const fn class_bytes(page_bytes: usize) -> usize {
 }
 
 impl Space {
-    /// Bytes that the leaf certainly has free.
+    /// A lower bound of the leaf's free bytes.
     ///
     /// # Errors
     /// The map that says so, which is not in the pool.
@@ -37,7 +37,7 @@ impl Space {
         Ok((word >> shift) as usize % CLASSES * class_bytes(ctx.pool.page_bytes()))
     }
 
-    /// Notes in `mtr` that the leaf has at least `free_bytes` free from now on; see rule 2 for who may say so. The mtr
+    /// Notes in `mtr` that the leaf has at least `free_bytes` free from now on; rule 2 has the allowed callers. The mtr
     /// has changed nothing yet.
     ///
     /// # Errors

@@ -83,7 +83,7 @@ impl Space {
         }
     }
 
-    /// Whether there is room for an mtr of this thread in addition to the reserve.
+    /// Whether there is free space for an mtr of this thread in addition to the reserve.
     fn is_ready(&self, state: &SpaceState) -> bool {
         state.unowned_chunks() >= self.kept_chunks(state) + READY_EXTENTS * CHUNKS
     }
@@ -93,7 +93,7 @@ impl Space {
         reserve::kept_chunks(reserve::purpose(), state.extents())
     }
 
-    /// How many extents whose place may have been discarded are tried before the disk counts as full.
+    /// Number of extents with possibly discarded blocks that are tried before the disk counts as full.
     fn reserve_tries(&self) -> Range<usize> {
         match reserve::purpose() {
             // The reserve may be after any number of holes and must be found: every extent is tried once.

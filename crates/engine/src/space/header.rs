@@ -20,15 +20,15 @@ const MARK_AT: usize = ROOTS_AT + ROOTS * 4;
 /// In which generation of the redo log the data file was last used; what follows from it, `db::file_generations` says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LogMark {
-    /// How far the use had come.
+    /// The state of the use of the data file.
     pub state: MarkState,
     /// Of the redo log.
     pub generation: u64,
-    /// Where the generation before ended.
+    /// The end LSN of the previous generation.
     pub lsn: Lsn,
 }
 
-/// How far the use of a data file had come.
+/// The state of the use of a data file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum MarkState {

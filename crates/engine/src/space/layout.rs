@@ -24,12 +24,12 @@ pub(crate) const CHUNKS: u32 = 8;
 pub(crate) const CHUNK_PAGES: u32 = EXTENT_PAGES / CHUNKS;
 /// Most extents of a file: page numbers have 32 bits.
 pub(crate) const MAX_EXTENTS: u32 = u32::MAX / EXTENT_PAGES;
-/// Where a map's entries start.
+/// Offset of a map's entries.
 pub(crate) const ENTRIES_AT: usize = HEADER_BYTES;
 pub(crate) const ENTRY_BYTES: usize = 72;
-/// Where an entry's owners start.
+/// Offset of the owners in an entry.
 pub(crate) const OWNERS_AT: usize = 8;
-/// Where an entry's free classes start.
+/// Offset of the free classes in an entry.
 pub(crate) const CLASSES_AT: usize = 40;
 /// Bits of a page's free class.
 pub(crate) const CLASS_BITS: u32 = 4;
@@ -105,7 +105,8 @@ impl SpaceLayout {
         page.0 != 0 && page.0.is_multiple_of(self.group_pages())
     }
 
-    /// Where a page is described: the map, the offset of its extent's use bits, the offset of its chunk's owner.
+    /// The place of a page's description: the map, the offset of its extent's use bits, the offset of its chunk's
+    /// owner.
     pub fn entry_of(&self, page: PageNo) -> (PageNo, u16, u16) {
         let extent = page.0 / EXTENT_PAGES;
         let map = self.map_page(extent / self.group_extents);
@@ -114,7 +115,7 @@ impl SpaceLayout {
         (map, entry as u16, (entry + OWNERS_AT + chunk * 4) as u16)
     }
 
-    /// Where a page's free class is: the map, the offset of the u64 that holds it, the lowest bit.
+    /// The place of a page's free class: the map, the offset of its u64, the lowest bit.
     pub fn class_of(&self, page: PageNo) -> (PageNo, u16, u32) {
         let (map, entry, _) = self.entry_of(page);
         let index = page.0 % EXTENT_PAGES;

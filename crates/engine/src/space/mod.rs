@@ -224,7 +224,7 @@ impl Space {
         self.state.lock().owner(page)
     }
 
-    /// What is known of an extent; `None` beyond the file.
+    /// The state of an extent; `None` beyond the file.
     pub(crate) fn extent(&self, number: u32) -> Option<Extent> {
         self.state.lock().extent(number)
     }

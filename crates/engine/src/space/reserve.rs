@@ -52,12 +52,12 @@ crate::sync::thread_local! {
     static PURPOSE: Cell<SpacePriority> = const { Cell::new(SpacePriority::Users) };
 }
 
-/// What this thread works for now.
+/// The present space priority of this thread.
 pub(crate) fn purpose() -> SpacePriority {
     PURPOSE.with(Cell::get)
 }
 
-/// While it lives, this thread may take room as `purpose` may (or as it could before, if that is more).
+/// While the guard lives, this thread has the space priority `purpose`, or its earlier one if that is higher.
 #[must_use]
 pub(crate) fn entitle(purpose: SpacePriority) -> PriorityGuard {
     PriorityGuard { before: PURPOSE.with(|now| now.replace(now.get().max(purpose))) }

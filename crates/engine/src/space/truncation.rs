@@ -22,13 +22,13 @@ use crate::error::{Error, Result};
 use crate::mtr::MTR_REDO_BYTES;
 use crate::types::{Lsn, PageNo};
 
-/// Which part of the file is worth a cut while the database is used (rule 4).
+/// Minimum part of the file, as a fraction 1/N, that is truncated while the database is in use (rule 4).
 const MIN_PART: u32 = 8;
 
-/// When the end of the file is cut.
+/// The occasion of a truncation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
-    /// As soon as it is worth it (rule 4).
+    /// In use: as soon as the free part is large enough (rule 4).
     InUse,
     /// As far as possible, without moving pages.
     AtClosing,

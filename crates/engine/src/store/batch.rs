@@ -79,7 +79,7 @@ impl PageBatch {
         self.page_bytes
     }
 
-    /// Pages it has room for.
+    /// Capacity in pages.
     pub(crate) fn capacity(&self) -> usize {
         self.entries.capacity()
     }

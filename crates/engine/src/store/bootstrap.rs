@@ -36,7 +36,7 @@ pub(crate) struct FoundStore {
     data: Arc<dyn Device>,
     doublewrite: Arc<dyn Device>,
     header: FileHeader,
-    /// Where the pages are, if they are out of place.
+    /// The scan of a store out of place.
     scanned: Option<ScannedStore>,
     /// Images of pages in place that may be newer than what is in their places.
     journal: in_place::ScannedJournal,
@@ -45,7 +45,7 @@ pub(crate) struct FoundStore {
 /// A store that can be inspected, in any state.
 pub(crate) struct InspectedStore<'d> {
     pub pages: Box<dyn PageSource + 'd>,
-    /// What page 0 says, or why it cannot be read.
+    /// The file header in page 0, or the reason why it cannot be read.
     pub header: std::result::Result<FileHeader, String>,
 }
 
@@ -111,7 +111,7 @@ pub(crate) fn find_by(storage: &StorageSet, readers: usize) -> Result<FoundStore
     Ok(FoundStore { data, doublewrite, header, scanned, journal: in_place::ScannedJournal::default() })
 }
 
-/// How the file is divided, if its pages are out of place.
+/// The geometry of the file, if its pages are out of place.
 fn geometry_of(header: &FileHeader) -> Option<StoreGeometry> {
     let FileHeader { page_bytes, database_id, kind } = *header;
     match kind {
@@ -128,13 +128,13 @@ fn read_start(data: &dyn Device) -> Result<Result<FileHeader>> {
 }
 
 impl FoundStore {
-    /// What page 0 says.
+    /// The file header in page 0.
     pub(crate) fn header(&self) -> FileHeader {
         self.header
     }
 
-    /// Why what page 0 says may be wrong: it does not verify, as it is at the start of the file. A crash may have torn
-    /// it, which leaves the fixed fields as they were.
+    /// The reason to doubt page 0, if it does not verify at the start of the file. A crash may have torn it, but not
+    /// its fixed fields.
     pub(crate) fn doubt(&self) -> Option<String> {
         let mut first = AlignedBuf::zeroed(self.header.page_bytes);
         let read = self.data.read_at(0, &mut first).map_err(Error::from);

@@ -23,7 +23,7 @@ const VERSION_AT: usize = HEADER_BYTES + 8;
 const SEGMENT_AT: usize = VERSION_AT + 2;
 const PAGE_BYTES_AT: usize = HEADER_BYTES + 12;
 const DATABASE_ID_AT: usize = HEADER_BYTES + 16;
-/// Where the fixed fields end.
+/// Offset of the end of the fixed fields.
 pub(crate) const FIXED_END: usize = HEADER_BYTES + 24;
 
 /// The kind of a store.
@@ -39,14 +39,14 @@ pub enum StoreKind {
     },
 }
 
-/// What page 0 says of the file.
+/// The file header: the fields of page 0 about the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileHeader {
     /// Page size.
     pub page_bytes: usize,
     /// Random number that the three files of a database share.
     pub database_id: u64,
-    /// How pages are kept.
+    /// The kind of the page store.
     pub kind: StoreKind,
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn format_fixed(header: FileHeader, mut apply: impl FnMut(PageOp<'_>)
     write(DATABASE_ID_AT, &header.database_id.to_le_bytes());
 }
 
-/// What a page 0 says of the file itself: no redo changes it.
+/// The fixed fields of a page 0, which no redo changes.
 pub(crate) fn fixed_fields(page: &[u8]) -> &[u8] {
     &page[MAGIC_AT..FIXED_END]
 }

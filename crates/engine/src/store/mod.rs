@@ -65,7 +65,7 @@ use std::ops::Range;
 /// Single pages that can be on their way at once.
 pub(crate) const SINGLE_PAGES: usize = 8;
 
-/// Why a batch is written. Batches of different lanes do not wait for each other.
+/// The reason of a batch. Batches of different lanes do not wait for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FlushLane {
     /// For pages of the flush list.
@@ -81,7 +81,7 @@ impl FlushLane {
     pub(crate) const COUNT: usize = 3;
 }
 
-/// What protects pages in place from being torn by a crash.
+/// The protection of pages in place from being torn by a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protection {
     /// Nothing in the store.
@@ -95,7 +95,7 @@ pub(crate) enum Protection {
     },
 }
 
-/// How a store is opened.
+/// The settings of an opening.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
     /// In place: what pages are written through, so that a torn one can be repaired.
@@ -108,7 +108,7 @@ pub(crate) struct Settings {
     pub is_read_only: bool,
 }
 
-/// Where a page is.
+/// The location of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageLocation {
     /// First byte, from the start of the data file.
@@ -136,7 +136,7 @@ pub struct StoreSegment {
     pub group: u8,
 }
 
-/// How a data file is divided into segments.
+/// The segments of a data file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreSegments {
     /// Bytes of a segment.
@@ -175,8 +175,8 @@ pub(crate) trait PageSource {
     /// [`CorruptPage`](crate::Error::CorruptPage) if the store does not reach so far, an I/O error.
     fn read(&self, first: PageNo, buf: &mut [u8]) -> Result<()>;
 
-    /// Where the page is; `None` beyond the end of the store, and for a page that was never written if that takes no
-    /// place.
+    /// The location of the page; `None` beyond the end of the store, and for a page without a place because it was
+    /// never written.
     ///
     /// # Errors
     /// An I/O error.
@@ -223,7 +223,7 @@ pub(crate) trait PageStore: PageSource + Send + Sync {
     /// An I/O error, after which the caller stops the database.
     fn sync(&self) -> Result<()>;
 
-    /// Says that the contents of the pages are not needed any more. Their room may be used by others until they are
+    /// Discards pages, whose contents are not needed any more. Other files may use their blocks until the pages are
     /// reserved again. This is advice: a store or device may ignore it.
     fn discard(&self, pages: Range<u32>);
 
@@ -270,7 +270,7 @@ pub(crate) trait PageStore: PageSource + Send + Sync {
         Ok(())
     }
 
-    /// Cleans a segment although there may be room enough; returns whether there was one to clean.
+    /// Cleans a segment even if there is enough free space; returns whether there was one to clean.
     ///
     /// # Errors
     /// An I/O error, [`Corrupt`](crate::Error::Corrupt).
@@ -279,20 +279,21 @@ pub(crate) trait PageStore: PageSource + Send + Sync {
         Ok(false)
     }
 
-    /// What is wrong with what the store knows of its pages, as text. No batch is being written.
+    /// Inconsistencies in the store's state, as text. No batch is being written.
     fn problems(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// What the pages are on: the same for as long as it is the same device. `None` for memory.
+    /// The identity of the device, constant for one device. `None` for memory.
     fn identity(&self) -> Option<String>;
 
     /// Room on the same device that protects nothing while no batch is being written, to be measured and left as zeros;
     /// `None` if there is none.
     fn scratch(&self) -> Option<&dyn Device>;
 
-    /// Makes every page durable where it is found without what is in [`scratch`](PageStore::scratch); until
-    /// [`mark`](PageStore::mark) is durable, the next opening may still need it. No other call is made meanwhile.
+    /// Makes every page durable at a place where it is found without the contents of [`scratch`](PageStore::scratch).
+    /// Until [`mark`](PageStore::mark) is durable, the next opening may still need these. No other call is made
+    /// meanwhile.
     ///
     /// # Errors
     /// An I/O error, after which the caller does not open the database.
@@ -318,8 +319,8 @@ pub(crate) trait PageStore: PageSource + Send + Sync {
     /// one. Otherwise many threads read them faster.
     fn is_contiguous(&self) -> bool;
 
-    /// Whether the reads of [`read_many`](PageStore::read_many) are in flight at once. Otherwise they are made one
-    /// after another.
+    /// Whether the reads of [`read_many`](PageStore::read_many) are in flight concurrently. Otherwise they are
+    /// sequential.
     fn supports_batch_reads(&self) -> bool {
         false
     }

@@ -15,7 +15,7 @@ const SHORT: Duration = Duration::from_secs(1);
 /// Waits above this never time out.
 const LONG: Duration = Duration::from_secs(3600);
 
-/// What a wait of this length does.
+/// The outcome of a wait of this length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
     TimesOut,

@@ -1,9 +1,9 @@
-//! Serial numbers of a process.
+//! Ids that are unique in this process.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Numbers from 1 on, each of them issued once in this process. (Its atomic is never the model checker's, because a
-/// static outlives the checker's schedules.)
+/// Generates the numbers from 1 on, each once in this process. (The atomic is the standard library's even under the
+/// model checker, because a static outlives the checker's schedules.)
 pub(crate) struct IdGenerator(AtomicU64);
 
 impl IdGenerator {

@@ -39,7 +39,7 @@ impl Interrupt {
     }
 }
 
-/// How long a thread waits for a lock, and what ends the wait before.
+/// The timeout of a wait for a lock, and the interrupt that ends the wait earlier.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience<'i> {
     pub timeout: Duration,

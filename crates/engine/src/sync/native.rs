@@ -6,7 +6,7 @@ pub(crate) use std::hint::spin_loop;
 pub(crate) use std::sync::atomic;
 pub(crate) use std::{thread, thread_local};
 
-/// How often a thread looks again at a latch before it is parked.
+/// Number of spins on a latch before a thread is parked.
 pub(crate) const SPINS: u32 = 64;
 
 /// Threads that are parked on an address.

@@ -49,7 +49,7 @@ pub struct Poison {
 #[derive(Default)]
 struct Wakers {
     list: Vec<Weak<dyn OnStop>>,
-    /// How many were alive when dropped ones were last removed.
+    /// Number of live ones when dropped ones were last removed.
     kept: usize,
 }
 
@@ -127,7 +127,7 @@ impl Poison {
         if self.is_set() { Err(self.error()) } else { Ok(()) }
     }
 
-    /// Why the database has stopped.
+    /// The error with which the database has stopped.
     #[cold]
     pub fn error(&self) -> Error {
         if self.check_owner().is_err() {

@@ -13,7 +13,7 @@ use std::ops::Deref;
 #[cfg(not(shuttle))]
 const MAX_SHARDS: usize = 64;
 
-/// How many shards there are; a power of two.
+/// Number of shards; a power of two.
 #[cfg(not(shuttle))]
 pub(crate) fn shard_count() -> usize {
     (super::cpu_count() + 1).next_power_of_two().clamp(4, MAX_SHARDS)
@@ -74,7 +74,7 @@ impl<T: Default> Default for Sharded<T> {
 }
 
 impl<T> Sharded<T> {
-    /// What `make` makes, at each shard.
+    /// Creates each shard's value by `make`.
     pub(crate) fn of(mut make: impl FnMut() -> T) -> Sharded<T> {
         let shards = shard_count();
         debug_assert!(shards.is_power_of_two(), "the remainder of {shards} is not a mask");

@@ -26,9 +26,9 @@ const SHARE: u64 = 64;
 /// Numbers that are reserved together, by [`WriteTxn::reserve_numbers`](crate::WriteTxn::reserve_numbers).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NumberRange {
-    /// How many.
+    /// Number of values.
     pub count: u64,
-    /// How far apart they are.
+    /// Step between two values.
     pub every: u64,
     /// Each is this much more than a multiple of `every`.
     pub offset: u64,
@@ -53,7 +53,7 @@ impl NumberRange {
         (end <= last && end < u64::MAX).then_some((first, end))
     }
 
-    /// How many there are from `next` to `last`.
+    /// Number of values from `next` to `last`.
     fn left(self, next: u64, last: u64) -> u64 {
         let one = NumberRange { count: 1, ..self };
         one.from(next, last).map_or(0, |(first, _)| (last.min(u64::MAX - 1) - first) / self.every + 1)

@@ -159,7 +159,7 @@ impl Catalog {
         }
     }
 
-    /// Creates a table in the state of one that is not in use yet; with `create_id` if it replaces a table.
+    /// Creates a table that is not in use yet; with `create_id` if it replaces a table.
     pub(super) fn begin_table(&self, definition: TableDefinition, create_id: Option<u64>) -> Result<TableEntry> {
         let ids = self.new_ids(1, 1 + definition.indexes.len() as u32)?;
         let columns = ColumnIds::first(definition.columns.len());

@@ -30,18 +30,18 @@ pub(crate) struct TableEntry {
     pub(crate) columns: ColumnIds,
     /// The layouts that rows may have in addition to the one of the definition, by number from [`FIRST_LAYOUT`].
     pub(crate) older_layouts: Vec<Vec<LayoutColumn>>,
-    /// What was found when the table was analyzed last.
+    /// Statistics of the last analysis of the table.
     pub(crate) statistics: Option<StoredStatistics>,
 }
 
-/// What an interrupted schema change left.
+/// The remains of an interrupted schema change.
 #[derive(Clone, Debug)]
 pub(crate) enum Leftover {
-    /// A table half made or half removed.
+    /// A partially created or removed table.
     Table(TableRemains),
     /// An index half built or half removed.
     Index(TableId, IndexRecord),
-    /// Records of a definition or a layout that is not in use yet, or not any more.
+    /// Records of a definition or layout that is not yet, or no longer, in use.
     Records(Vec<RecordKey>),
 }
 
@@ -249,7 +249,7 @@ fn decode_layouts(current: u8, parts: &BTreeMap<(u8, u16), Vec<u8>>) -> Result<V
 }
 
 impl TableEntry {
-    /// What is impossible in its trees: each has a root, and number and segment of its own.
+    /// The contradiction in its trees: each must have a root, and a distinct number and segment.
     fn contradiction(&self) -> Option<&'static str> {
         let trees = || std::iter::once(&self.record.clustered).chain(self.indexes.iter().map(|index| &index.tree));
         let numbers: BTreeSet<IndexId> = trees().map(|tree| tree.id).collect();
@@ -262,7 +262,7 @@ impl TableEntry {
         (!are_distinct).then_some("two trees of it have one number or one segment")
     }
 
-    /// What holds of a table in addition to rule 1: its parts belong together.
+    /// Checks in addition to rule 1 that the parts of a table belong together.
     pub(crate) fn check(&self) {
         debug_assert_eq!(self.contradiction(), None, "the trees of {}", self.definition.name);
         let TableEntry { record, definition, indexes, columns, older_layouts, .. } = self;

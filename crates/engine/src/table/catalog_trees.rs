@@ -41,7 +41,7 @@ const FILL_PERCENT: usize = 100;
 /// More than a leaf takes for a record in addition to its key and value.
 const RECORD_OVERHEAD_BYTES: usize = 16;
 
-/// What never changes of one of the trees.
+/// The constants of one of the trees.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CatalogTree {
     pub name: &'static str,
@@ -63,24 +63,24 @@ pub(crate) struct CatalogTrees {
     given_up: Mutex<Vec<(CatalogTree, Error)>>,
 }
 
-/// What is done to the record under a key.
+/// The change of the record under a key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RecordChange<'v> {
-    /// Put a record there, in the place of one that is there.
+    /// Insert a record, or replace the existing one.
     Put(&'v [u8]),
-    /// Put another one in the place of the one that is there.
+    /// Replace the existing record.
     Replace(&'v [u8]),
     /// Remove it, if it is there.
     Remove,
 }
 
-/// What changes take in a tree.
+/// The plan of changes in a tree.
 enum Plan {
     /// Carry each change out in its leaf.
     Leaves(Vec<LeafMut>),
     /// The tree has changed meanwhile.
     OtherLeaves,
-    /// There is no room for this record yet.
+    /// A leaf must be split for this record.
     NeedsRoom { key: Vec<u8>, bytes: usize },
 }
 
@@ -363,7 +363,7 @@ fn is_lost(error: &Error) -> bool {
     error.is_damage() && !error.is_beyond_log()
 }
 
-/// What the changes take in a tree, where each key was found on one of these pages.
+/// Plans the changes in a tree; each key was found on one of these pages.
 fn plan(tree: &BTree, mtr: &mut Mtr<'_>, pages: &[PageNo], changes: &[(&[u8], RecordChange<'_>)]) -> Result<Plan> {
     let (mut leaves, mut latched) = (Vec::with_capacity(changes.len()), None::<(PageNo, LeafMut)>);
     // Bytes that the changes so far add to the leaf that is latched, and to all.

@@ -20,7 +20,7 @@ pub(super) enum NewValue {
     Null,
     Word(u64),
     Wide(u128),
-    /// Where they are in [`Changes::bytes`].
+    /// Range in [`Changes::bytes`].
     Bytes {
         start: usize,
         end: usize,

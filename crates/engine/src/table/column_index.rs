@@ -22,7 +22,7 @@
 pub trait ColumnIndex: Copy + sealed::Sealed {}
 
 pub(crate) mod sealed {
-    /// What a row asks of a column's position or name.
+    /// The resolution of a column's position or name.
     pub trait Sealed: Copy {
         /// The position among columns of these names, whether it is one of theirs or not; `None`: none has the name.
         fn position(self, names: &[String]) -> Option<usize>;

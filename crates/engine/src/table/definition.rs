@@ -18,7 +18,7 @@ pub(crate) const MAX_INDEXES: usize = 64;
 pub(crate) const MAX_TABLE_NAME_BYTES: usize = 2048;
 /// Longest name of a column, an index or a collation, in bytes.
 pub(crate) const MAX_NAME_BYTES: usize = 256;
-/// Longest default of a column, as it is stored.
+/// Maximum stored length of a column's default.
 pub(crate) const MAX_DEFAULT_BYTES: usize = 4096;
 /// Longest attachment of a table.
 pub(crate) const MAX_ATTACHMENT_BYTES: usize = 1 << 20;
@@ -28,7 +28,7 @@ pub(crate) const MAX_INDEX_COLUMNS: usize = 16;
 pub(crate) const MAX_COVERED_COLUMNS: usize = 64;
 /// Longest beginning of a column that an index can have, in bytes.
 pub(crate) const MAX_PREFIX_BYTES: u16 = 3072;
-/// What messages call the clustered index.
+/// Name of the clustered index in messages.
 pub(crate) const PRIMARY: &str = "PRIMARY";
 
 /// A column.
@@ -36,7 +36,7 @@ pub(crate) const PRIMARY: &str = "PRIMARY";
 pub struct Column {
     /// Name.
     pub name: String,
-    /// What it holds.
+    /// The type of its values.
     pub ty: Type,
     /// Whether it may be NULL.
     pub nullable: bool,
@@ -68,7 +68,7 @@ pub struct IndexColumn {
     pub column: usize,
     /// Whether greater values come first.
     pub descending: bool,
-    /// How many bytes of it count; `None`: all.
+    /// Length of an indexed prefix in bytes; `None`: the whole column.
     pub prefix_bytes: Option<u16>,
 }
 
@@ -94,7 +94,7 @@ pub struct IndexDefinition {
 }
 
 impl IndexDefinition {
-    /// Whether its entries are made of this column.
+    /// Whether its entries contain this column.
     pub(crate) fn has(&self, column: usize) -> bool {
         self.columns.iter().any(|part| part.column == column) || self.covered.contains(&column)
     }
@@ -125,7 +125,7 @@ pub struct TableDefinition {
     pub long_keys: bool,
     /// Whether changes of its rows are logged; see [`Schema::log_changes`](super::Schema::log_changes).
     pub log_changes: bool,
-    /// Secondary indexes, in the order they were made.
+    /// Secondary indexes in the order of their creation.
     pub indexes: Vec<IndexDefinition>,
     /// Bytes that the application keeps with the definition.
     pub attachment: Vec<u8>,
@@ -165,7 +165,7 @@ impl TableDefinition {
         format!("{what} ({columns}) of table {}", self.name)
     }
 
-    /// The index by which expired rows are found: one that begins with the expiry column, ascending.
+    /// The index by which expired rows are found: its first column is the expiry column, ascending.
     pub(crate) fn expiry_index(&self) -> Option<&IndexDefinition> {
         let begins = |part: &IndexColumn| Some(part.column) == self.expires && !part.descending;
         self.indexes.iter().find(|index| index.columns.first().is_some_and(begins))

@@ -177,7 +177,7 @@ fn put_layout_column(column: &LayoutColumn, out: &mut Writer) {
     out.u8(u8::from(column.nullable));
 }
 
-/// What the column keeps for its default: length u16 and bytes; the greatest length: it has none.
+/// Encodes a column's default: length u16 and bytes; the greatest length: no default.
 fn put_default(column: &Column, out: &mut Writer) {
     let stored = column.default.as_ref().and_then(|value| stored_bytes(column.ty, value));
     out.u16(stored.as_ref().map_or(NO_DEFAULT, |bytes| bytes.len() as u16));

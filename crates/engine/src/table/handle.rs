@@ -39,9 +39,9 @@ pub struct Table {
     pub(crate) shared: Arc<TableShared>,
 }
 
-/// What all handles of a table share.
+/// State that all handles of a table share.
 ///
-/// Aligned as what all threads read is.
+/// Aligned to cache lines, because all threads read it.
 #[repr(align(128))]
 pub(crate) struct TableShared {
     pub(crate) name: String,
@@ -202,10 +202,10 @@ impl Table {
         self.shared.auto_increment.as_ref().and_then(|(_, counter)| counter.next())
     }
 
-    /// What of the table's definition may surprise, as text: each key that is too long for its tree when the values
-    /// are as long as their columns allow. Rows with such keys are refused ([`Error::KeyTooLong`]); a shorter column,
-    /// an index of a prefix ([`Index::prefix`](crate::Index::prefix)) or [`long_keys`](crate::Schema::long_keys) avoids
-    /// it. And rows that [expire](crate::Schema::expires), but that no index finds.
+    /// Warnings about the table's definition, as text: each key that is too long for its tree when the values are as
+    /// long as their columns allow. Rows with such keys are refused ([`Error::KeyTooLong`]); a shorter column, an index
+    /// of a prefix ([`Index::prefix`](crate::Index::prefix)) or [`long_keys`](crate::Schema::long_keys) avoids it. And
+    /// rows that [expire](crate::Schema::expires), but that no index finds.
     ///
     /// ```
     /// # use highwater::{Database, Schema, Type};
@@ -220,8 +220,8 @@ impl Table {
         version.warnings()
     }
 
-    /// What [`analyze`](crate::Database::analyze) has found last, without indexes that were created since. It is kept
-    /// in the database.
+    /// The statistics of the last [`analyze`](crate::Database::analyze), without indexes that were created since. They
+    /// are stored in the database.
     pub fn statistics(&self) -> Option<TableStatistics> {
         self.shared.entry.lock().named_statistics()
     }
@@ -231,7 +231,7 @@ impl Table {
         self.shared.entry.lock().record.create_id
     }
 
-    /// The table as it is now, indexes included.
+    /// The present definition of the table, indexes included.
     pub fn definition(&self) -> Arc<TableDefinition> {
         self.shared.current.read().complete_definition()
     }
@@ -252,7 +252,7 @@ pub(crate) struct Registry {
 #[derive(Default)]
 struct Open {
     by_name: HashMap<String, Arc<TableShared>>,
-    /// What rollback and purge work with: copies of the versions that are current, so that nothing else holds a copy.
+    /// The current versions, for rollback and purge, which are their only other users.
     by_id: HashMap<TableId, Arc<TableVersion>>,
 }
 

@@ -2,7 +2,8 @@
 
 use super::definition::{IndexColumn, IndexDefinition, TableDefinition};
 
-/// An index to be made: its columns, and how they are kept. See [`Schema::index_with`](super::Schema::index_with) and
+/// The definition of a new index: its columns and their order and form. See
+/// [`Schema::index_with`](super::Schema::index_with) and
 /// [`Database::create_index_with`](crate::Database::create_index_with).
 ///
 /// ```
@@ -55,8 +56,8 @@ impl Index {
 
     /// Keeps only the beginning of one of its columns (text or binary): the first `bytes` bytes (also of text, where
     /// they may end within a character), or of the weights if it has a collation. The order after them is that of the
-    /// primary key, and to a unique index two values with the same beginning are equal. A bound of a scan is cut as the
-    /// values are: what has the same beginning as it is within the range.
+    /// primary key, and to a unique index two values with the same beginning are equal. A bound of a scan is truncated
+    /// like the values: values with the same beginning as the bound are in the range.
     #[must_use]
     pub fn prefix(mut self, column: &str, bytes: u16) -> Index {
         self.prefixes.push((column.to_string(), bytes));
@@ -85,7 +86,7 @@ impl Index {
         Index { unique, ..self }
     }
 
-    /// How a definition would be written.
+    /// The [`Index`] that gives a definition.
     pub fn of(table: &TableDefinition, index: &IndexDefinition) -> Index {
         Index {
             covered: index.covered.iter().map(|column| table.columns[*column].name.clone()).collect(),
@@ -105,7 +106,7 @@ impl Index {
         }
     }
 
-    /// Whether it says nothing in addition to its columns.
+    /// Whether it has only column names.
     pub(super) fn is_of_columns(&self) -> bool {
         self.covered.is_empty() && !self.unique
     }

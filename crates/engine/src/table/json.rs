@@ -9,7 +9,7 @@
 
 use serde::de::IgnoredAny;
 
-/// How deep lists and objects may be nested. Parsers have limits from about 100 on.
+/// Maximum depth of nested lists and objects. Parsers have limits from about 100 on.
 pub(super) const MAX_DEPTH: usize = 100;
 
 /// Checks that a text is JSON.
@@ -30,7 +30,7 @@ pub(super) fn check(text: &str) -> Result<(), String> {
     })
 }
 
-/// Where the first list or object begins that is nested too deep. If the text is not JSON, it may be another place.
+/// Offset of the first list or object that is nested too deep. If the text is not JSON, it may be another offset.
 fn too_deep(text: &[u8]) -> Option<usize> {
     let (mut depth, mut is_string, mut is_escaped) = (0usize, false, false);
     text.iter().position(|byte| {

@@ -40,13 +40,13 @@ pub(crate) enum EdgePlace {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyLayout {
     parts: Vec<KeyPart>,
-    /// For each part: its bytes if it is an ascending unsigned integer that is never NULL, else 0. Nearly all keys are
-    /// made of such columns; their encoding is the number's high end first, and needs no look at the type.
+    /// For each part: its bytes if it is an ascending unsigned integer that is never NULL, else 0. Nearly all keys have
+    /// such columns only; the encoding is big-endian and does not depend on the type.
     plain_bytes: Vec<u8>,
 }
 
 impl KeyLayout {
-    /// The key made of `columns` of a table.
+    /// The layout of a key of these columns of a table.
     pub fn new(definition: &TableDefinition, columns: &[IndexColumn], collations: &Collations) -> KeyLayout {
         let part = |&IndexColumn { column, descending, prefix_bytes }: &IndexColumn| {
             let Column { ty, nullable, ref collation, .. } = definition.columns[column];
@@ -278,7 +278,7 @@ fn put_plain(number: u64, bytes: u8, out: &mut Vec<u8>) {
     out.truncate(end);
 }
 
-/// The smallest byte string greater than every one that begins with `prefix`; `None` if there is none.
+/// The smallest byte string above all strings that begin with `prefix`; `None` if there is none.
 pub(crate) fn successor(mut prefix: Vec<u8>) -> Option<Vec<u8>> {
     while let Some(last) = prefix.pop() {
         if last < u8::MAX {

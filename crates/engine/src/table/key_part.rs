@@ -23,9 +23,9 @@ pub struct KeyPart {
     pub nullable: bool,
     /// Whether greater values come first.
     pub descending: bool,
-    /// How many bytes of it count; `None`: all.
+    /// Length of an indexed prefix in bytes; `None`: the whole column.
     pub prefix_bytes: Option<u16>,
-    /// What its texts compare by; `None`: their bytes.
+    /// Collation of its texts; `None`: they compare as bytes.
     pub collation: Option<Collation>,
 }
 

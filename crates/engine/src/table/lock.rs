@@ -40,7 +40,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 #[derive(Debug, Default)]
 pub(crate) struct TableLock {
     users: Sharded<Users>,
-    /// Which transactions must read the state: [`NONE_BARRED`], [`WRITERS`] or [`ALL`].
+    /// The transactions that must read the state: [`NONE_BARRED`], [`WRITERS`] or [`ALL`].
     barred: AtomicU8,
     state: Mutex<LockState>,
     changed: Condvar,
@@ -68,7 +68,7 @@ const NONE_BARRED: u8 = 0;
 const WRITERS: u8 = 1;
 const ALL: u8 = 2;
 
-/// Why a table is gone.
+/// The reason why a table no longer exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Gone {
     Dropped,
@@ -86,11 +86,11 @@ struct LockState {
     exclusive: bool,
     /// A removal waits for exclusive; it may bar no thread at the moment.
     removal_waits: bool,
-    /// Why the table is gone, if it is.
+    /// The reason why the table no longer exists, if it does not.
     gone: Option<Gone>,
 }
 
-/// What a transaction does with a table.
+/// The mode in which a transaction locks a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum TableLockMode {
     Read,

@@ -11,7 +11,7 @@ pub(crate) trait NewColumns {
     /// Whether a column is there, and NULL.
     fn is_null(&self, column: usize) -> bool;
 
-    /// What a column of this type keeps; else why it does not fit.
+    /// The stored form of a value in a column of this type; the error says why it does not fit.
     fn stored(&self, column: usize, ty: Type) -> Result<Stored<'_>, String>;
 }
 
@@ -46,7 +46,7 @@ impl NewColumns for [Option<&[u8]>] {
     }
 }
 
-/// What a column of this type keeps for bytes; else why they do not fit. `None` is NULL.
+/// The stored form of bytes in a column of this type; the error says why they do not fit. `None` is NULL.
 pub(crate) fn stored_or_null(ty: Type, bytes: Option<&[u8]>) -> Result<Stored<'_>, String> {
     let Some(bytes) = bytes else { return Ok(Stored::Null) };
     fit_stored(ty, bytes).ok_or_else(|| misfit_bytes(ty, bytes))

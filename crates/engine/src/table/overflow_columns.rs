@@ -18,7 +18,7 @@ use crate::row::format::OverflowRef;
 use crate::txn::overflow_columns::{COLUMN_REF_BYTES, assemble, refs_bytes};
 use crate::txn::{ColumnRewrite, Outside};
 
-/// A column is long if it has more than this part of the room in a leaf.
+/// A column is long if it has more than this part, 1/N, of a leaf's space.
 const LONG_PART: usize = 8;
 
 /// A column that may go.

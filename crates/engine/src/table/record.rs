@@ -25,7 +25,7 @@ const VERSION: u8 = 1;
 /// Longest part of a definition or a layout kept in one record.
 pub(crate) const PART_BYTES: usize = 512;
 
-/// Which of the two copies of a definition: one counts, the other one is being written or removed.
+/// One of the two copies of a definition: one is valid, the other one is being written or removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum DefinitionCopy {
     First,
@@ -35,7 +35,7 @@ pub(crate) enum DefinitionCopy {
 /// The bit of a part's number that names its copy.
 const SECOND_COPY: u32 = 1 << 31;
 
-/// Which catalog record.
+/// The key of a catalog record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RecordKey {
     Counters,
@@ -48,7 +48,7 @@ pub(crate) enum RecordKey {
         part: u32,
     },
     Index(TableId, IndexId),
-    /// What was found of a table's rows, or of an index, when the table was analyzed last.
+    /// Statistics of a table's rows, or of an index, from the last analysis.
     Statistics(TableId, Option<IndexId>),
     /// A part of a layout of a table's rows.
     Layout {
@@ -110,7 +110,7 @@ impl RecordKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum ObjectState {
-    /// Being made; removed when it is found at opening.
+    /// Being created; an opening removes it.
     Building = 1,
     /// In use.
     Ready = 2,
@@ -127,7 +127,7 @@ pub(crate) struct IdCounters {
     pub(crate) next_create: u64,
 }
 
-/// Where a tree is. Root 0 = not made yet.
+/// The place of a tree. Root 0: not yet created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TreeRecord {
     pub(crate) id: IndexId,

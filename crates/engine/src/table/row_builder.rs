@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::txn::MAX_ROW_BYTES;
 
 impl RowLayout {
-    /// Replaces `out` with the row made of `values`, one for each column; `generated` (column, number) replaces a NULL
+    /// Replaces `out` with the row of `values`, one for each column; `generated` (column, number) replaces a NULL
     /// there.
     ///
     /// # Errors

@@ -39,7 +39,7 @@ pub(super) const NARROWER: u8 = u8::MAX - 1;
 /// Rows of the layout do not have the column.
 pub(super) const ABSENT: u8 = u8::MAX;
 
-/// Where one column is.
+/// The place of one column.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ColumnSlot {
     pub(super) ty: Type,
@@ -52,7 +52,7 @@ pub(super) struct ColumnSlot {
     pub(super) place: u32,
 }
 
-/// Where the columns of a table are in rows of one layout, and what they are called.
+/// The places and names of a table's columns in rows of one layout.
 #[derive(Debug)]
 pub(crate) struct RowLayout {
     /// The first byte of each row; 0 for a layout that is not known.
@@ -62,13 +62,13 @@ pub(crate) struct RowLayout {
     /// The values of columns that a row does not have.
     pub(super) defaults: Vec<Vec<u8>>,
     pub(super) null_bits: usize,
-    /// Where the ends begin.
+    /// Offset of the ends.
     pub(super) ends_at: usize,
     /// Bytes of one end, 2 or 4.
     pub(super) end_bytes: usize,
     /// Variable-length columns.
     pub(super) variable: usize,
-    /// Where the variable part begins.
+    /// Offset of the variable part.
     pub(super) variable_at: usize,
 }
 

@@ -146,7 +146,7 @@ impl RowLayouts {
         Ok(Arc::new(projected))
     }
 
-    /// Whether these columns are there.
+    /// Checks that these columns exist.
     ///
     /// # Errors
     /// `BadValue` for one that there is not.

@@ -150,8 +150,8 @@ impl Schema {
     }
 
     /// Lets the keys of the table be long: up to seven 32nds of a page (3,584 bytes of 16 KiB, 896 of 4 KiB) instead of
-    /// an eighth. Rows and entries then have less room in their pages: the longer the longest possible key, the smaller
-    /// the rows that go to overflow pages.
+    /// an eighth. Rows and entries then have less space in their pages: the longer the longest possible key, the
+    /// smaller the rows that need overflow pages.
     pub fn long_keys(mut self) -> Schema {
         self.long_keys = true;
         self
@@ -182,7 +182,7 @@ impl Schema {
         self.index_with(name, Index::new(columns).unique())
     }
 
-    /// How a table is defined; but for its name.
+    /// The schema of an existing table.
     ///
     /// ```
     /// # use highwater::{Database, Options, Schema, Type};

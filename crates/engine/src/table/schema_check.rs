@@ -94,7 +94,7 @@ impl TableDefinition {
         columns.map_err(|reason| format!("index {}: {reason}", index.name))
     }
 
-    /// What is wrong with the columns of a key, if anything.
+    /// The problem with the columns of a key, if any.
     fn validate_key_columns(&self, parts: &[IndexColumn]) -> std::result::Result<(), String> {
         if parts.is_empty() || parts.len() > MAX_INDEX_COLUMNS {
             return Err(format!("an index has 1 to {MAX_INDEX_COLUMNS} columns, not {}", parts.len()));
@@ -123,7 +123,7 @@ impl TableDefinition {
         Ok(())
     }
 
-    /// What is wrong with what an index covers, if anything.
+    /// The problem with the covered columns of an index, if any.
     fn validate_covered(&self, index: &IndexDefinition) -> std::result::Result<(), String> {
         if index.covered.len() > MAX_COVERED_COLUMNS {
             return Err(format!("an index covers up to {MAX_COVERED_COLUMNS} columns, not {}", index.covered.len()));

@@ -26,7 +26,7 @@ pub struct IndexStatistics {
     pub name: String,
     /// Bytes of its pages.
     pub bytes: u64,
-    /// How many different values its first column has, its first two columns together, and so on.
+    /// Number of distinct values of its first column, of its first two columns together, and so on.
     pub distinct: Vec<u64>,
 }
 

@@ -116,7 +116,7 @@ pub(crate) struct Altered {
 }
 
 impl Altered {
-    /// What the changes make of a table.
+    /// The definition of a table after the changes.
     ///
     /// # Errors
     /// Why one of them cannot be.

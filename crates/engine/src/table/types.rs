@@ -16,7 +16,7 @@ pub(crate) const MAX_VALUE_BYTES: u32 = 16 << 20;
 /// Digits a decimal may have to be kept in 8 bytes.
 const SMALL_PRECISION: u8 = 18;
 
-/// What a column holds.
+/// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Type {
     /// Signed, 8 bits.
@@ -63,7 +63,7 @@ pub enum Type {
     /// A UUID.
     Uuid,
     /// JSON text of at most this many bytes: one value of any kind, with lists and objects nested at most 100 deep. It
-    /// is checked when it is written and kept as it is given, byte for byte. It reads as text, and is in no key.
+    /// is checked when it is written and stored unchanged. It reads as text, and is in no key.
     Json(u32),
 }
 
@@ -157,7 +157,7 @@ impl Type {
         }
     }
 
-    /// What is wrong with the type's parameters, if anything.
+    /// The problem with the type's parameters, if any.
     pub fn invalid(self) -> Option<String> {
         match self {
             Type::Decimal(precision, _) if precision == 0 || precision > MAX_PRECISION => {

@@ -270,7 +270,7 @@ impl From<ValueRef<'_>> for Value {
     }
 }
 
-/// How two values of one column sort: NULL first, the one NaN last.
+/// The order of two values of one column: NULL first, NaN last.
 ///
 /// # Panics
 /// If they are not of one column.

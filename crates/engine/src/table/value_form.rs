@@ -24,8 +24,8 @@ pub(crate) enum Stored<'a> {
     Bytes(&'a [u8]),
 }
 
-/// What a column of type `ty` keeps for `value`; `None` if it does not fit ([`misfit`] says why). NULL always fits
-/// here: whether the column takes it is the caller's question.
+/// The stored form of `value` in a column of type `ty`; `None` if it does not fit ([`misfit`] has the reason). NULL
+/// always fits here: the caller checks whether the column is nullable.
 #[inline]
 pub(crate) fn fit<'a>(ty: Type, value: ValueRef<'a>) -> Option<Stored<'a>> {
     match (value, ty) {
@@ -158,7 +158,7 @@ fn fit_decimal(precision: u8, scale: u8, d: Decimal) -> Option<Stored<'static>> 
     }
 }
 
-/// Why `fit` refused, for a message that names the column.
+/// The reason of a refusal by `fit`, for a message that names the column.
 #[cold]
 pub(crate) fn misfit(ty: Type, value: ValueRef<'_>) -> String {
     match (value, ty) {
@@ -265,8 +265,8 @@ pub(crate) fn exactly(len: u8, bytes: &[u8]) -> &[u8] {
     if bytes.len() == usize::from(len) { bytes } else { &ZEROS[..usize::from(len)] }
 }
 
-/// What a column of type `ty` keeps for bytes that a front end has in its form; `None` if they are no value of it
-/// ([`misfit_bytes`] says why). A float is made the one that the typed API keeps: see [`fit`].
+/// The stored form of bytes of the raw API in a column of type `ty`; `None` if they are not a value of the type
+/// ([`misfit_bytes`] has the reason). A float is normalized as by the typed API: see [`fit`].
 #[inline]
 pub(crate) fn fit_stored(ty: Type, bytes: &[u8]) -> Option<Stored<'_>> {
     match ty {
@@ -286,7 +286,7 @@ pub(crate) fn is_in_range(ty: Type, bytes: &[u8]) -> bool {
     }
 }
 
-/// Why [`fit_stored`] refused.
+/// The reason of a refusal by [`fit_stored`].
 #[cold]
 pub(crate) fn misfit_bytes(ty: Type, bytes: &[u8]) -> String {
     match ty.fixed_bytes() {
@@ -297,7 +297,7 @@ pub(crate) fn misfit_bytes(ty: Type, bytes: &[u8]) -> String {
     }
 }
 
-/// What a column of this type keeps for a value, if it fits and is not NULL.
+/// The stored bytes of a value in a column of this type, if it fits and is not NULL.
 pub(crate) fn stored_bytes(ty: Type, value: &Value) -> Option<Vec<u8>> {
     match fit(ty, value.as_ref())? {
         Stored::Null => None,
@@ -314,8 +314,8 @@ pub(crate) fn stored_value(ty: Type, bytes: &[u8]) -> Option<Value> {
 }
 
 impl Type {
-    /// Why a column of this type does not take a value, if it does not. Whether the column takes NULL is its own
-    /// matter.
+    /// The reason why a column of this type refuses a value, if it does. NULL is not refused here, because it depends
+    /// on the column.
     ///
     /// ```
     /// use highwater::Type;

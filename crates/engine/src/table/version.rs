@@ -35,9 +35,10 @@ pub(crate) struct Secondary {
     pub(crate) tree: Arc<BTree>,
     /// Schema version of the database when the index was complete: older snapshots cannot use it.
     pub(crate) since: u64,
-    /// What had been committed when its rows were read; nothing if that was before the database was opened.
+    /// The view with which its rows were read; empty if that was before the database was opened.
     pub(crate) birth: ReadView,
-    /// Where changes of its entries go while it is being built concurrently with writers. No reader finds it then.
+    /// The log of changes of its entries while it is being built concurrently with writers. No reader uses the index
+    /// then.
     pub(crate) log: Option<Arc<EntryLog>>,
 }
 
@@ -79,8 +80,8 @@ pub(crate) struct TableVersion {
     pub(crate) since: u64,
     /// As `definition.indexes`.
     pub(crate) indexes: Vec<Arc<Secondary>>,
-    /// Indexes (position; `None` = the clustered one) whose keys can be too long for their trees, or cannot be made
-    /// without a collation (rule 4).
+    /// Indexes (position; `None`: the clustered one) whose keys can be too long for their trees, or need a collation
+    /// (rule 4).
     checked_keys: Vec<Option<usize>>,
     /// A collation that an index needs and the program does not know, and the index.
     unknown_collation: Option<(Collation, usize)>,
@@ -199,12 +200,12 @@ impl TableVersion {
         }
     }
 
-    /// Whether the entries of index `i` can be made from rows: the program knows all collations that it needs.
+    /// Whether the entries of index `i` can be encoded from rows: the program has all collations that it needs.
     pub(crate) fn is_comparable(&self, i: usize) -> bool {
         self.indexes[i].key.unknown_collation().is_none()
     }
 
-    /// Whether all keys of a row can be made and are short enough for their trees.
+    /// Checks that all keys of a row can be encoded and are short enough for their trees.
     ///
     /// # Errors
     /// `KeyTooLong`, `EntryTooLong`, `Collation`.
@@ -247,7 +248,7 @@ impl TableVersion {
         Ok(())
     }
 
-    /// What of the definition may surprise, as text; see [`Table::warnings`](super::handle::Table::warnings).
+    /// Warnings about the definition, as text; see [`Table::warnings`](super::handle::Table::warnings).
     pub(crate) fn warnings(&self) -> Vec<String> {
         let row_key = self.key.unescaped_bytes();
         let complete = self.complete_definition();

@@ -41,7 +41,7 @@ struct NamedRow {
 
 /// See the file's head.
 pub(crate) struct ChangedRows {
-    /// Where the records continue that are not read yet.
+    /// The position of the next unread record.
     next: Option<UndoPlace>,
     end: UndoPlace,
     pages_read: u32,

@@ -7,8 +7,8 @@ use crate::sync::atomic::Ordering::Relaxed;
 use crate::types::TxnId;
 
 impl Txn {
-    /// What its state promises: an id belongs to a stream, a prepared transaction has written and reads no more, one
-    /// that was rolled back has ended.
+    /// Checks its state: a transaction with an id has a stream, a prepared one has written and reads no more, a
+    /// rolled-back one has ended.
     pub(super) fn check_state(&self) {
         let (state, has_id) = (self.state, self.id != TxnId(0));
         let is_of_this = self.statement.as_ref().is_none_or(|statement| statement.before.txn_serial == self.serial);

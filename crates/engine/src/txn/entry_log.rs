@@ -38,7 +38,7 @@ const TO_TREE: u8 = 1;
 /// The build was given up.
 const NOWHERE: u8 = 2;
 
-/// What becomes of an entry.
+/// The change of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EntryChange<'a> {
     /// It is there, with this value.

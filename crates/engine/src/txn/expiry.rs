@@ -58,7 +58,7 @@ impl Txn {
     }
 }
 
-/// Whether a version of a row, as it is stored, is expired at a time.
+/// Whether a stored version of a row is expired at a time.
 #[inline]
 pub(super) fn is_expired(table: &dyn TableTrees, header: &RowHeader, payload: &[u8], now: Option<i64>) -> Result<bool> {
     let Some(now) = now else { return Ok(false) };

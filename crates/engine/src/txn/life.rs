@@ -137,7 +137,7 @@ impl TxnSystem {
 }
 
 impl Txn {
-    /// Makes the transaction one that can write: gives it an id and a stream.
+    /// Prepares the transaction for writes: assigns an id and a stream.
     pub(crate) fn prepare_write(&mut self, system: &TxnSystem) -> Result<()> {
         debug_assert_eq!(self.state, TxnState::Active, "the transaction {} writes", self.id);
         self.changes += 1;

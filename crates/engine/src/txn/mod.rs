@@ -30,7 +30,7 @@
 //! stripe, purge view, then a shard of locks, the waits (`lock`), holders, a list of views, the newest view, the state
 //! of the last cut (`known`), a shard of the active set.
 
-/// What `active.rs` and `read/views.rs` work with; their models in `txn_test` give them loom's.
+/// The atomics of `active.rs` and `read/views.rs`; their models in `txn_test` use loom's.
 mod atomic {
     pub(super) use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
     pub(super) use crate::sync::{Mutex, MutexGuard};

@@ -6,8 +6,8 @@
 use crate::config::FlushLog;
 use std::str::FromStr;
 
-/// What a transaction sees of others, and what it keeps others from doing. The levels and their meaning are InnoDB's;
-/// docs/design/isolation.md has the table of anomalies, tested on both.
+/// The isolation level of a transaction. The levels and their meaning are InnoDB's; docs/design/isolation.md has the
+/// table of anomalies, tested on both.
 ///
 /// At every level: writes and locking reads (`get_for_update`, `for_share` and so on) work on the newest committed row
 /// and lock it until the transaction ends; a write to a row that another transaction has changed waits until that one
@@ -80,10 +80,10 @@ impl Isolation {
     }
 }
 
-/// How a transaction behaves; see [`Database::begin_with`](crate::Database::begin_with).
+/// Options of a transaction; see [`Database::begin_with`](crate::Database::begin_with).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TxnOptions {
-    /// What it sees of others.
+    /// The isolation level.
     pub isolation: Isolation,
     /// Milliseconds it waits for a lock; `None` = as the database's option `lock_wait_timeout_ms` says.
     pub lock_wait_timeout_ms: Option<u64>,
@@ -97,12 +97,12 @@ pub struct TxnOptions {
     /// Under REPEATABLE READ: its snapshot is of the moment of its begin, not of its first read: SQL's START
     /// TRANSACTION WITH CONSISTENT SNAPSHOT. At other levels it does nothing.
     pub snapshot_at_begin: bool,
-    /// What its commit does with its redo; `None` = as the database's option `flush_log_at_trx_commit` says. A commit
-    /// that waits for its redo makes all earlier ones durable too.
+    /// The durability of its commit; `None`: as the database's option `flush_log_at_trx_commit` says. A commit that
+    /// waits for its redo makes all earlier ones durable too.
     pub flush_log_at_trx_commit: Option<FlushLog>,
 }
 
-/// What a transaction may do with rows.
+/// The access of a transaction to rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Access {
     /// Snapshot reads only: writes and locking reads are refused.

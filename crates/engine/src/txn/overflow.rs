@@ -43,7 +43,7 @@ const GROUP_BYTES: usize = 56 << 10;
 /// Pages freed per mini-transaction.
 const FREE_BATCH: usize = 64;
 
-/// What an overflow page holds.
+/// The contents of an overflow page.
 struct Link<'p> {
     next: PageNo,
     position: u32,

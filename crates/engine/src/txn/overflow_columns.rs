@@ -37,7 +37,7 @@ pub(crate) const COUNT_BYTES: usize = 1;
 pub(crate) struct ColumnRef {
     /// Number of the variable-length column in its row, or [`REST`].
     pub number: u16,
-    /// Where its bytes are, those that the row does not have.
+    /// The chain with the bytes that the row does not have.
     pub chain: OverflowRef,
 }
 
@@ -89,7 +89,7 @@ impl<'p> OverflowRow<'p> {
         })
     }
 
-    /// Where the row is, if the leaf has nothing of it.
+    /// The chain of the whole row, if the leaf has no part of it.
     pub(crate) fn rest(&self) -> Option<OverflowRef> {
         self.refs().last().filter(|last| last.number == REST).map(|last| last.chain)
     }
@@ -132,12 +132,12 @@ pub(crate) fn retain_named(named: &[OverflowRef], payload: &mut Vec<u8>) -> Resu
     Ok(!refs.is_empty())
 }
 
-/// Which columns of a row a reader needs whole.
+/// The columns of a row that a reader needs completely.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted<'c> {
     /// By their position in the table; `None`: all.
     pub columns: Option<&'c [usize]>,
-    /// And those that these entries are made of.
+    /// The columns of these entries are needed too.
     pub entries: Entries,
 }
 
@@ -153,10 +153,10 @@ pub(crate) enum Entries {
 impl Wanted<'_> {
     /// The whole row.
     pub(crate) const ALL: Wanted<'static> = Wanted { columns: None, entries: Entries::None };
-    /// What all entries of the row are made of.
+    /// The columns of all entries of the row.
     pub(crate) const ENTRIES: Wanted<'static> = Wanted { columns: Some(&[]), entries: Entries::All };
 
-    /// What the entry of an index is made of.
+    /// The columns of the entry of an index.
     pub(crate) const fn entry(i: usize) -> Wanted<'static> {
         Wanted { columns: Some(&[]), entries: Entries::Of(i) }
     }

@@ -161,7 +161,7 @@ struct Undo<'a> {
     place: UndoPlace,
 }
 
-/// What becomes of the row.
+/// The outcome for the row.
 enum Outcome<'a> {
     Removed,
     Restored(&'a UndoChange<'a>, &'a [u8]),
@@ -184,7 +184,7 @@ impl Undo<'_> {
         StoredEntry::of(self.system, self.row.table, i, entry)
     }
 
-    /// Replaces the payload of a version by its row, with what its entries are made of.
+    /// Replaces the payload of a version by its row, with the columns of its entries.
     fn resolve(&self, version: &RowHeader, payload: &mut Vec<u8>) -> Result<()> {
         resolve(self.row.ctx, self.row.table, Wanted::ENTRIES, version, payload)
     }

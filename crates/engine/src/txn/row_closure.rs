@@ -12,7 +12,7 @@
 use crate::error::{Error, Result};
 use std::cell::Cell;
 
-/// Which closure a thread is in.
+/// The closure in which a thread is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Inside {
     Nothing,

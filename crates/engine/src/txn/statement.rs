@@ -44,10 +44,10 @@ impl Txn {
     }
 }
 
-/// What it does about locks of others.
+/// The behavior at locks of others.
 impl Txn {
-    /// How an insertion locks the row that is its duplicate: as it says, or as a plain read, since that there is such a
-    /// row is a read.
+    /// The mode in which an insertion locks its duplicate row: the requested mode, or that of a plain read, because the
+    /// detection of the duplicate is a read.
     pub(super) fn lock_of_duplicate(&self) -> LockMode {
         self.duplicate_lock.unwrap_or_else(|| self.lock_of_read(LockMode::None))
     }
@@ -67,7 +67,7 @@ impl Txn {
         }
     }
 
-    /// How long it waits for a lock: of a row, of a range, of a table. (Tables are not skipped.)
+    /// The timeout of its waits for locks of rows, ranges and tables. (Tables are not skipped.)
     pub(crate) fn patience(&self) -> Patience<'_> {
         let timeout = match self.lock_wait {
             LockWait::Default | LockWait::SkipLocked => self.lock_timeout,

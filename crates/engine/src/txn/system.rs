@@ -51,7 +51,7 @@ const ID_STEP: u64 = 1 << 18;
 const SHARDS_PER_CPU: usize = 4;
 /// Ended transactions kept for reuse, for each shard that threads have.
 const MAX_SPARE: usize = 8;
-/// How long a transaction waits for a lock, if neither it nor the database says otherwise.
+/// Default of the lock wait timeout, if neither the transaction nor the database sets one.
 const DEFAULT_LOCK_TIMEOUT_MS: u64 = 50_000;
 
 /// Everything transactions share.
@@ -65,14 +65,14 @@ pub(crate) struct TxnSystem {
     pub(crate) unique: Unique,
     /// The view that purge works by; see `purge/`.
     pub(crate) purge_view: CachePadded<RwLock<ReadView>>,
-    /// What each thread that purges remembers of rows with many versions.
+    /// Caches of the purge threads for rows with many versions.
     pub(crate) purge_histories: ObjectPool<Histories>,
     /// Ended transactions whose undo is not purged.
     pub(crate) history: ShardedCounter,
     /// Records of those that have begun and ended since the opening.
     pub(crate) purge_pending_records: ShardedCounter,
     pub(crate) lag_limits: LagLimitsInForce,
-    /// How long a transaction waits for a lock, in milliseconds, if it does not say.
+    /// Default lock wait timeout of transactions in milliseconds.
     lock_timeout_ms: AtomicU64,
     /// The damage that purge passed over.
     pub(crate) purge_damage: PurgeDamage,
@@ -86,7 +86,7 @@ pub(crate) struct TxnSystem {
     /// Counts the [`Txn`]s made, to spread them over the shards.
     made: AtomicUsize,
     started: Instant,
-    /// When idle undo streams were last looked for.
+    /// Time of the last search for idle undo streams.
     pub(crate) streams_looked_at_ms: CachePadded<AtomicU64>,
     tables: OnceLock<Arc<dyn Tables>>,
     recovered: Mutex<Vec<Recovered>>,
@@ -174,7 +174,7 @@ impl TxnSystem {
         self.lock_timeout_ms.store(lock_timeout.as_millis().try_into().unwrap_or(u64::MAX), Relaxed);
     }
 
-    /// How long a transaction waits for a lock, if it does not say.
+    /// Default lock wait timeout of transactions.
     pub(crate) fn lock_timeout(&self) -> Duration {
         Duration::from_millis(self.lock_timeout_ms.load(Relaxed))
     }

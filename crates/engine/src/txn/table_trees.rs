@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::types::{SegmentId, TableId, TxnId};
 use std::sync::Arc;
 
-/// What [`TableTrees::entry`] appended.
+/// The result of [`TableTrees::entry`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IndexEntry {
     /// Length of the index-column part of the entry key, in bytes; the clustered key follows it.
@@ -42,7 +42,8 @@ pub(crate) trait TableTrees: Send + Sync {
     /// Whether what transaction `id` wrote had been committed when secondary index `i` was built: of the versions of a
     /// row by such ones it has the entry of the newest only.
     fn is_before_index(&self, i: usize, id: TxnId) -> bool;
-    /// Where changes of the entries of secondary index `i` go while it is being built; `None` if it is complete.
+    /// The log of changes of the entries of secondary index `i` while it is being built; `None` if the index is
+    /// complete.
     fn entry_log(&self, _i: usize) -> Option<&EntryLog> {
         None
     }
@@ -51,13 +52,13 @@ pub(crate) trait TableTrees: Send + Sync {
     fn has_expiry(&self) -> bool {
         false
     }
-    /// When a row expires, in microseconds since 1970; `None`: never.
+    /// Expiry time of a row in microseconds since 1970; `None`: never.
     fn expiry(&self, _row: &[u8]) -> Option<i64> {
         None
     }
     /// Name of secondary index `i`, for messages.
     fn index_name(&self, i: usize) -> &str;
-    /// Whether entries of rows can be made.
+    /// Checks that entries of rows can be encoded.
     ///
     /// # Errors
     /// `Collation`: the program lacks the function of one.
@@ -72,10 +73,10 @@ pub(crate) trait TableTrees: Send + Sync {
     /// Whether a change from `old_row` to `new_row` can change the entry of index `i`, its key or its covered columns.
     /// May say true needlessly.
     fn entry_changes(&self, i: usize, old_row: &[u8], new_row: &[u8]) -> bool;
-    /// Whether such a change can leave the key of the entry as it is.
+    /// Whether such a change may leave the key of the entry unchanged.
     fn may_keep_key(&self, i: usize) -> bool;
-    /// Whether the entry of index `i`, what it has in addition to its key included, is made of more bytes of
-    /// variable-length column `number` than `row`, which may lack the end of the column, has.
+    /// Whether the entry of index `i`, its covered columns included, needs more bytes of variable-length column
+    /// `number` than `row` has, which may lack the end of the column.
     fn entry_needs(&self, i: usize, row: &[u8], number: u16) -> bool;
     /// Position in the table of variable-length column `number` of this row; `None` if the table has no such column.
     fn column_of(&self, row: &[u8], number: u16) -> Option<usize>;
@@ -87,9 +88,9 @@ pub(crate) trait TableTrees: Send + Sync {
     /// # Errors
     /// [`Error::Corrupt`](crate::error::Error::Corrupt) if `row` is not a row.
     fn rebuild_columns(&self, row: &[u8], column: &mut ColumnRewrite<'_>, out: &mut Vec<u8>) -> Result<()>;
-    /// Which variable-length columns of a row go to overflow pages, so that it takes at most `room` bytes with their
-    /// references: the number of each. Not again those in `moved`, which are there. If the row would still be too long,
-    /// some of them.
+    /// The numbers of the variable-length columns of a row to move to overflow pages, so that the row has at most
+    /// `room` bytes with their references. Columns in `moved` are already there. If the row would still be too long,
+    /// some of the columns.
     fn overflow_columns(&self, row: &[u8], moved: &[u16], room: usize) -> Vec<u16>;
 }
 

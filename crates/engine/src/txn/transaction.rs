@@ -44,11 +44,11 @@ pub(crate) struct Txn {
     pub(crate) first_committer_wins: bool,
     /// Whether one of its calls has met a write conflict.
     pub(super) met_conflict: bool,
-    /// What its commit does with its redo, if it says.
+    /// Durability of its commit, if it overrides the option.
     pub(super) flush_log: Option<FlushLog>,
-    /// How long it waits for a lock, if the statement does not say otherwise.
+    /// Lock wait timeout, unless the statement overrides it.
     pub(super) lock_timeout: Duration,
-    /// What the statement does about a lock of another transaction.
+    /// Behavior of the statement at locks of other transactions.
     pub(crate) lock_wait: LockWait,
     /// By which other threads interrupt it.
     pub(crate) interrupt: Option<Arc<Interrupt>>,
@@ -60,11 +60,11 @@ pub(crate) struct Txn {
     /// Its shard of the active set, and its list of views.
     pub(super) shard: usize,
     pub(crate) undo: Option<UndoLog>,
-    /// What rollbacks of a part of it remember.
+    /// Cache of its partial rollbacks.
     pub(super) own_versions: Option<Box<OwnVersions>>,
     pub(crate) view: Option<ViewHandle>,
     pub(super) statement: Option<Statement>,
-    /// How an insertion locks the row that is its duplicate; `None`: as a plain read.
+    /// Mode in which an insertion locks its duplicate row; `None`: as a plain read.
     pub(crate) duplicate_lock: Option<LockMode>,
     /// Key of the last duplicate whose lock was asked for so.
     pub(crate) duplicate_key: Vec<u8>,
@@ -162,7 +162,7 @@ impl Txn {
         Txn { shard, ..Txn::default() }
     }
 
-    /// What it sees of others.
+    /// Its isolation level.
     pub(crate) fn isolation(&self) -> Isolation {
         self.isolation
     }

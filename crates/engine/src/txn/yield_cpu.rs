@@ -29,7 +29,7 @@ fn next_turn(turn: Duration, away: Duration) -> Duration {
 }
 
 thread_local! {
-    /// When this thread yields the CPU next, and how long its turn is.
+    /// Time at which this thread yields the CPU next, and the length of its turn.
     static TURN_ENDS: Cell<(Option<Instant>, Duration)> = const { Cell::new((None, TURN)) };
 }
 

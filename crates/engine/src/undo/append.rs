@@ -105,12 +105,12 @@ impl UndoLog {
         if self.records > 0 { self.records + 1 } else { 0 }
     }
 
-    /// Where the next record goes; a savepoint.
+    /// The position of the next record; a savepoint.
     pub(crate) fn tail(&self) -> UndoPlace {
         self.stream.tail
     }
 
-    /// Where the first record after the header is; `None` while nothing is written.
+    /// The position of the first record after the header; `None` while nothing is written.
     pub(crate) fn start(&self) -> Option<UndoPlace> {
         self.header.map(|header| UndoPlace { offset: header.offset + HEADER_RECORD_BYTES, ..header })
     }

@@ -46,7 +46,7 @@ pub(crate) fn put_insert(out: &mut Vec<u8>, table: TableId, key: &[u8]) {
     out.extend_from_slice(&length);
 }
 
-/// What [`put_change`] records.
+/// The change that [`put_change`] records.
 pub(crate) struct NewChange<'a> {
     /// Delete, else Update.
     pub(crate) delete: bool,

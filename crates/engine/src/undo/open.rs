@@ -25,7 +25,7 @@ pub(crate) struct Recovered {
     pub(crate) prepared: Option<PreparedMark>,
 }
 
-/// What [`UndoSpace::open`] found.
+/// The result of [`UndoSpace::open`].
 pub(crate) struct OpenedUndo {
     pub(crate) undo: UndoSpace,
     /// Every transaction id and number in use is below this.
@@ -35,7 +35,7 @@ pub(crate) struct OpenedUndo {
     pub(crate) history: u64,
     /// For each stream with something to purge, the number of its oldest ended transaction.
     pub(crate) ended: Vec<(u64, usize)>,
-    /// Why streams are skipped.
+    /// The damage because of which streams are skipped.
     pub(crate) damage: Vec<Error>,
 }
 

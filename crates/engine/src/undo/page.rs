@@ -146,11 +146,11 @@ pub(crate) struct StreamEntry {
     pub(crate) last: PageNo,
     /// Transactions purged, counted from the stream's beginning.
     pub(crate) purged: u64,
-    /// Where the records on the last page end, if every transaction of the stream has ended; 0 if that is not known.
+    /// The end of the records on the last page, if every transaction of the stream has ended; 0 if that is not known.
     pub(crate) ended_at: usize,
 }
 
-/// Streams a directory page has room for.
+/// Number of streams in a directory page.
 pub(crate) fn streams_per_page(page_bytes: usize) -> usize {
     (page_bytes - DIRECTORY_STREAMS_AT) / DIRECTORY_STREAM_BYTES
 }

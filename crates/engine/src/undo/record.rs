@@ -50,7 +50,7 @@ pub(crate) const HEADER_TRX_NO_AT: usize = 12;
 pub(crate) const HEADER_RECORD_BYTES: usize = 22;
 const MIN_RECORD_BYTES: usize = 6;
 
-/// What a record undoes.
+/// The kind of change that a record undoes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UndoKind {
     /// Starts a transaction.
@@ -108,11 +108,11 @@ pub(crate) struct UndoChange<'a> {
     chains_at: usize,
 }
 
-/// What an Xid record says.
+/// The contents of an Xid record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PreparedMark {
     pub(crate) xid: Xid,
-    /// When it was prepared: microseconds since 1970.
+    /// Time of the prepare in microseconds since 1970.
     pub(crate) unix_us: u64,
     /// Undo records that it had written.
     pub(crate) records: u64,

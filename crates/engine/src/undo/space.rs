@@ -25,7 +25,7 @@ const SMALL_REDO_BYTES: usize = 4096;
 pub(crate) struct Stream {
     /// Its place in the directory.
     pub(crate) number: usize,
-    /// Where the next record goes.
+    /// The position of the next record.
     pub(crate) tail: UndoPlace,
     /// Transactions ever begun in it.
     pub(crate) begun: u64,
@@ -36,7 +36,7 @@ pub(crate) struct Stream {
     pub(crate) pending: Arc<CachePadded<AtomicU64>>,
 }
 
-/// Where purge is in a stream.
+/// The position of purge in a stream.
 #[derive(Debug)]
 pub(crate) struct StreamFront {
     pub(crate) number: usize,
@@ -48,7 +48,7 @@ pub(crate) struct StreamFront {
     pub(crate) purged: u64,
     /// Ended transactions that are not purged yet; shared with the stream.
     pub(crate) pending: Arc<CachePadded<AtomicU64>>,
-    /// How many of its oldest transactions had begun before the database was opened: their records are not counted.
+    /// Number of its oldest transactions that had begun before the database was opened: their records are not counted.
     pub(crate) uncounted: u64,
     /// `at` is inside a transaction, after its header.
     pub(crate) inside: bool,
@@ -60,8 +60,8 @@ pub(super) struct UndoDirectory {
     pub(super) streams: usize,
 }
 
-/// A place's free stream: the one that a thread of the shard released last. Its pages are in that thread's caches, and
-/// no other thread has to be met.
+/// The free stream of a shard, which a thread of the shard released last: its pages are in that thread's caches, and
+/// taking it needs no synchronization with other shards.
 #[derive(Debug, Default)]
 pub(super) struct ShardStream {
     pub(super) stream: Option<Stream>,
@@ -99,7 +99,7 @@ pub(crate) struct UndoSpace {
     pub(super) free: Mutex<FreeStreams>,
     /// Places in the directory whose streams were freed.
     pub(super) vacant: Mutex<Vec<usize>>,
-    /// Where purge is in each stream. It takes the front out of the map while it works on it.
+    /// The position of purge in each stream. Purge takes the front out of the map while it works on it.
     pub(super) fronts: Mutex<HashMap<usize, StreamFront>>,
     /// Streams with damaged pages: never purged, never bound again. Their ends, if they are known.
     pub(super) unusable: Mutex<HashMap<usize, Option<Stream>>>,

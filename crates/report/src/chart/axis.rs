@@ -1,4 +1,4 @@
-//! Axes: round ticks, and where a value lies.
+//! Axes: round ticks, and the positions of values.
 
 use crate::numbers::short;
 use maud::{Markup, html};
@@ -10,7 +10,7 @@ const RIGHT: f64 = 14.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 38.0;
 
-/// How values become heights.
+/// The scale of an axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scale {
     /// In proportion.

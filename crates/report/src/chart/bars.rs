@@ -10,11 +10,11 @@ use maud::{Markup, html};
 pub struct Bars {
     /// Heading.
     pub title: String,
-    /// What the horizontal axis shows.
+    /// Label of the horizontal axis.
     pub x_label: String,
-    /// What the vertical axis shows, with its unit.
+    /// Label of the vertical axis, with its unit.
     pub y_label: String,
-    /// How values become heights.
+    /// The scale of the vertical axis.
     pub scale: Scale,
     /// Names of the parts.
     pub parts: Vec<String>,

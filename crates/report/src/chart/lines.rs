@@ -17,27 +17,27 @@ const MAX_DOTS: usize = 40;
 pub struct Chart {
     /// Heading.
     pub title: String,
-    /// What to see.
+    /// The caption.
     pub caption: String,
-    /// What the horizontal axis shows.
+    /// Label of the horizontal axis.
     pub x_label: String,
-    /// What the vertical axis shows, with its unit.
+    /// Label of the vertical axis, with its unit.
     pub y_label: String,
     /// Names of the places x = 0, 1, 2 and so on; empty: x are numbers.
     pub categories: Vec<String>,
     /// An axis of numbers goes at least to here.
     pub x_to: f64,
-    /// The vertical axis begins here; none, and below bars: at 0.
+    /// Start of the vertical axis; `None`, and for bars: 0.
     pub y_from: Option<f64>,
     /// A value that the lines stay below, and its name; drawn once they come near it.
     pub limit: Option<(f64, String)>,
-    /// How the lines are drawn.
+    /// The style of the lines.
     pub kind: Kind,
     /// The lines; those without points are left out.
     pub lines: Vec<Line>,
 }
 
-/// How lines are drawn.
+/// The style of lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
     /// As lines.
@@ -61,7 +61,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// Its name, and whose it is.
+    /// Its name; for a line of the paper, marked as such.
     fn title(&self) -> String {
         format!("{}{}", self.name, if self.paper { " (paper)" } else { "" })
     }
@@ -72,7 +72,7 @@ struct Drawn<'c> {
     line: &'c Line,
     colour: String,
     points: Vec<[f64; 2]>,
-    /// What the area below the line begins at, by point.
+    /// The lower edge of the area below the line, by point.
     base: Vec<f64>,
 }
 

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// Buffers kept for later copies.
 const MAX_KEPT_BUFFERS: usize = 4;
-/// A larger one is not kept.
+/// Maximum size of a kept buffer.
 const MAX_KEPT_BYTES: usize = 2 << 20;
 
 /// Wraps a device on which everything is encrypted.
@@ -32,7 +32,7 @@ impl EncryptedDevice {
         Arc::new(EncryptedDevice { inner, xts: Xts::new(key), buffers: Mutex::default() })
     }
 
-    /// Wraps a new device that is needed only as long as this one is: its key is nowhere else.
+    /// Wraps a new temporary device: its random key is only in memory.
     ///
     /// # Errors
     /// The operating system has no random bytes.
@@ -50,7 +50,7 @@ impl EncryptedDevice {
         Err(StorageError { operation, device: self.name(), offset, len, source })
     }
 
-    /// Calls `with` with a buffer of this many bytes, whatever they are.
+    /// Calls `with` with a buffer of this many bytes, of any contents.
     fn with_buffer<R>(&self, len: usize, with: impl FnOnce(&mut [u8]) -> R) -> R {
         let kept = self.buffers.lock().pop().filter(|buffer| buffer.len() >= len);
         let mut buffer = kept.unwrap_or_else(|| AlignedBuf::zeroed(len.next_power_of_two()));
@@ -71,7 +71,7 @@ impl EncryptedDevice {
 impl Device for EncryptedDevice {
     crate::pass_on!(all but sizes);
 
-    /// Without the rest of a unit that was cut, which cannot be decrypted.
+    /// The length without an incomplete unit at the end, which cannot be decrypted.
     fn len_bytes(&self) -> Result<u64> {
         Ok(self.inner.len_bytes()? / UNIT_BYTES as u64 * UNIT_BYTES as u64)
     }
@@ -92,7 +92,8 @@ impl Device for EncryptedDevice {
         Ok(())
     }
 
-    /// The device below reads into a buffer of this one; the completion callback of each read decrypts from there.
+    /// The device below reads into a temporary buffer; the completion callback of each read decrypts it into the
+    /// caller's buffer.
     fn read_batch(&self, reads: &mut [Read<'_>], done: &mut ReadCallback<'_>) {
         let is_whole = |read: &Read<'_>| self.check("read", read.offset, read.buf.len() as u64).is_ok();
         if !reads.iter().all(is_whole) {

@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
 const KEY_BYTES: usize = 32;
-/// Of a key file that holds anything sensible: hexadecimal digits and a line's end.
+/// Maximum size of a key file, which has at most 64 digits and a line's end.
 const MAX_FILE_BYTES: u64 = 4096;
 
-/// The key of 256 bits that opens an encrypted database. It is all that is needed to read the database, and the
-/// database cannot be read without it.
+/// The 256-bit key of the user, which opens an encrypted database. It alone suffices to read the database, and is
+/// required.
 #[derive(Clone, PartialEq, Eq)]
 pub struct EncryptionKey(Zeroizing<[u8; KEY_BYTES]>);
 
@@ -89,7 +89,7 @@ pub(super) fn random_bytes<const N: usize>() -> Result<[u8; N], StorageError> {
     Ok(bytes)
 }
 
-/// What is wrong with a key, or with the data keys that it should open.
+/// An error of a key, or of the data keys that it should open.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EncryptionError {
@@ -98,7 +98,7 @@ pub enum EncryptionError {
     KeyFile {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
     /// The folder is encrypted, and no key was given.
@@ -119,10 +119,10 @@ pub enum EncryptionError {
     Table {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
-    /// The keys of devices that are not files are in no table that copies could take along.
+    /// The data keys of devices that are not files are in no table, so the devices have no encrypted copies.
     #[error("{0} is encrypted with keys that are in no file: a backup or an archive of it could not be read again")]
     NoTable(String),
 }

@@ -50,7 +50,7 @@ pub fn sealed_bytes(plain: u64) -> u64 {
     HEAD_BYTES as u64 + plain + plain.div_ceil(SEALED_RECORD_BYTES as u64) * (LENGTH_BYTES + TAG_BYTES) as u64
 }
 
-/// With which the copies of a database are encrypted. Clones share it.
+/// The key that encrypts the copies of a database. Clones share it.
 #[derive(Clone)]
 pub struct CopyKey {
     wrapping: Arc<KwAes256>,
@@ -67,12 +67,12 @@ impl CopyKey {
         CopyKey { wrapping: Arc::new(KwAes256::new_from_slice(half).expect(fits)), id: id.max(1) }
     }
 
-    /// What names it in the heads of files; never 0.
+    /// The key's id in the heads of files; never 0.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// A new file: what it begins with, and what makes its records.
+    /// Begins a new file: returns the sealer of its records, and its head.
     ///
     /// # Errors
     /// The operating system has no random bytes.
@@ -88,7 +88,7 @@ impl CopyKey {
         Ok((Sealer { cipher: cipher(&key), next: 0 }, head))
     }
 
-    /// Reads a head, and says what opens the records after it.
+    /// Reads a head; returns the opener of the records after it.
     fn open(&self, from: &mut impl Read) -> Result<Opener> {
         let mut head = [0; HEAD_BYTES];
         from.read_exact(&mut head)?;
@@ -125,7 +125,7 @@ fn nonce(number: u64) -> Array<u8, aes::cipher::consts::U12> {
     nonce
 }
 
-/// The keys of copies that are in some folders, and that one user's key opens.
+/// The keys of the copies in some folders, all of which one user's key opens.
 #[derive(Debug, Default)]
 pub struct CopyKeys {
     keys: Vec<CopyKey>,
@@ -139,7 +139,7 @@ impl CopyKeys {
         CopyKeys { keys: opened.map(|keys| keys.copy_key()).collect(), user: user.cloned() }
     }
 
-    /// The one of an open database, if it is encrypted.
+    /// The key of an open database's copies, if it is encrypted.
     pub fn one(key: Option<CopyKey>) -> CopyKeys {
         CopyKeys { keys: key.into_iter().collect(), user: None }
     }
@@ -194,7 +194,7 @@ struct Opener {
 }
 
 impl Opener {
-    /// The record of `len` bytes that `from` is about to give, with its tag.
+    /// Reads from `from` a record of `len` bytes and its tag, and opens it.
     fn open(&mut self, from: &mut impl Read, len: usize, into: &mut Vec<u8>) -> Result<()> {
         into.clear();
         into.resize(len + TAG_BYTES, 0);
@@ -218,7 +218,7 @@ pub struct CopyReader<R> {
 /// The state of reading an encrypted copy.
 struct Sealed {
     opener: Opener,
-    /// The open record, and how much of it was read.
+    /// The open record, and the number of its bytes that were read.
     record: Vec<u8>,
     read: usize,
     /// Bytes of the file after that record.
@@ -226,7 +226,7 @@ struct Sealed {
 }
 
 impl<R: Read> CopyReader<R> {
-    /// Reads what `from` is about to give, `left` bytes, encrypted if there is a key.
+    /// Reads the next `left` bytes of `from`, which are encrypted if there is a key.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidData`] for a head that does not verify, or is not of this key; that of `from`.
@@ -237,12 +237,12 @@ impl<R: Read> CopyReader<R> {
         Ok(CopyReader { from, sealed: Some(Sealed { opener, record: Vec::new(), read: 0, left }) })
     }
 
-    /// Of an encrypted copy: the bytes of the file after the last record that was opened.
+    /// For an encrypted copy: the bytes of the file after the last opened record.
     pub fn left_behind_records(&self) -> Option<u64> {
         self.sealed.as_ref().map(|sealed| sealed.left)
     }
 
-    /// What is read from.
+    /// The source of bytes.
     pub fn get_ref(&self) -> &R {
         &self.from
     }
@@ -259,7 +259,7 @@ impl<R: Read> CopyReader<R> {
 }
 
 impl Sealed {
-    /// Opens the next record; false at the end.
+    /// Opens the next record; returns false at the end.
     fn next(&mut self, from: &mut impl Read) -> Result<bool> {
         if self.left == 0 {
             return Ok(false);
@@ -294,8 +294,8 @@ impl<R: Read> Read for CopyReader<R> {
     }
 }
 
-/// Plain bytes of the records after a head, by their lengths alone: `left` bytes of the file, from its head on. What is
-/// torn at its end counts as far as it goes.
+/// Plain bytes of the records after a head, by their lengths alone: `left` bytes of the file, from its head on. A torn
+/// record at the end counts with the bytes that it has.
 ///
 /// # Errors
 /// That of `from`.

@@ -34,20 +34,20 @@ use std::sync::Arc;
 use zeroize::Zeroizing;
 
 const NAME: &str = "keys";
-/// The next table, until it is whole.
+/// Name of the next table until it is complete.
 const NEW_NAME: &str = "keys.new";
 const VERSION: u32 = 1;
 const KEYS: usize = SetFile::ALL.len();
-/// In front of what is wrapped.
+/// Bytes before the wrapped keys.
 const HEADER_BYTES: usize = 24;
 /// Number of changes, then the keys.
 const PLAIN_BYTES: usize = 8 + KEYS * FILE_KEY_BYTES;
-/// What the wrapping adds.
+/// Bytes that the key wrap adds.
 const WRAPPING_BYTES: usize = aes_kw::IV_LEN;
 const CRC_AT: usize = HEADER_BYTES + PLAIN_BYTES + WRAPPING_BYTES;
 const TABLE_BYTES: usize = CRC_AT + 4;
 
-/// What has a data key.
+/// A file, or kind of files, with a data key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetFile {
     /// `data`.
@@ -67,11 +67,11 @@ pub struct DataKeys {
     /// How many times the user's key was changed.
     changes: u64,
     keys: [FileKey; KEYS],
-    /// For devices that are not files: what would be in the file.
+    /// For devices that are not files: the table that files would have.
     table: Option<KeyTable>,
 }
 
-/// The table itself: a folder of copies takes it along, so that the user's key opens them.
+/// The bytes of a table. They are copied to a folder of encrypted copies, so that the user's key opens these.
 #[derive(Clone, PartialEq, Eq)]
 pub struct KeyTable([u8; TABLE_BYTES]);
 
@@ -81,7 +81,7 @@ impl KeyTable {
         Ok(read(dir)?.map(KeyTable))
     }
 
-    /// Makes it the table of the folder `dir`, durably, which holds copies of files with these keys.
+    /// Makes this the table of the folder `dir`, durably. The folder has copies that are encrypted with these keys.
     ///
     /// # Errors
     /// An I/O error.
@@ -131,7 +131,7 @@ impl DataKeys {
         CopyKey::new(&self.keys[SetFile::Copies as usize])
     }
 
-    /// The device that encrypts what is written to `device`, which stands for `file`.
+    /// Wraps `device` with the encryption of `file`.
     pub fn wrap(&self, file: SetFile, device: Arc<dyn Device>) -> Arc<dyn Device> {
         EncryptedDevice::wrap(device, &self.keys[file as usize])
     }
@@ -177,12 +177,12 @@ fn wrapping(key: &EncryptionKey) -> KwAes256 {
     KwAes256::new(key.bytes().into())
 }
 
-/// What a folder is opened for.
+/// The state of a folder that is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Opening {
-    /// It holds nothing: a key makes it encrypted.
+    /// The folder is empty: it becomes encrypted if there is a key.
     New,
-    /// It holds files.
+    /// The folder has files.
     Existing,
 }
 
@@ -255,7 +255,7 @@ fn read(dir: &Path) -> Result<Option<[u8; TABLE_BYTES]>, OpenError> {
     }
 }
 
-/// A table that is whole and of this version, or what is wrong with it.
+/// Verifies a table: complete, undamaged and of this version. The error says what is wrong.
 fn check(bytes: &[u8]) -> Result<[u8; TABLE_BYTES], String> {
     if !bytes.starts_with(&mark::KEYS) {
         return Err("it is not a table of keys".into());

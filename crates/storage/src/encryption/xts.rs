@@ -1,11 +1,11 @@
 //! AES-256-XTS (IEEE 1619) over whole units.
 //!
 //! A unit is a sector, which no power cut tears, so after a crash an overwritten unit is the old or the new one,
-//! encrypted as well as plain. Its number is the tweak: equal bytes at two places look different.
+//! encrypted as well as plain. Its number is the tweak: equal units at two offsets have different encryptions.
 //!
 //! Rules
 //! 1. A unit of zeros on the device reads as zeros: growth, and holes that a discard has left. (Bytes whose encryption
-//!    is 512 zeros do not occur.) Written zeros are encrypted as anything else.
+//!    is 512 zeros do not occur.) Written zeros are encrypted like other bytes.
 //! 2. The mode is implemented here, over the blocks of the `aes` crate, so that the processor encrypts the blocks of a
 //!    unit in parallel. A test compares it with the vectors of the standard.
 
@@ -19,10 +19,10 @@ use zeroize::Zeroizing;
 pub(super) const UNIT_BYTES: usize = SECTOR_BYTES as usize;
 const BLOCK_BYTES: usize = 16;
 const BLOCKS: usize = UNIT_BYTES / BLOCK_BYTES;
-/// What the polynomial of the field, x^128 + x^7 + x^2 + x + 1, has below x^128.
+/// The terms of the field polynomial x^128 + x^7 + x^2 + x + 1 below x^128.
 const POLYNOMIAL: u128 = 0x87;
 
-/// Bytes of a file's key: that of the blocks, then that of the tweaks.
+/// Bytes of a file's key: the key of the blocks, then the key of the tweaks.
 pub(super) const FILE_KEY_BYTES: usize = 64;
 
 pub(super) type FileKey = Zeroizing<[u8; FILE_KEY_BYTES]>;
@@ -65,7 +65,7 @@ impl Xts {
         }
     }
 
-    /// Has `crypt` work on the blocks of a unit between two additions of the tweaks.
+    /// Adds the tweaks to the blocks of a unit, calls `crypt` for the blocks, and adds the tweaks again.
     fn masked(&self, number: u64, unit: &mut [u8], crypt: impl FnOnce(&mut [Block])) {
         let tweaks = self.tweaks_of(number);
         let (blocks, rest) = Block::slice_as_chunks_mut(unit);

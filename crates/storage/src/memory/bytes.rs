@@ -12,7 +12,7 @@ pub(super) struct Bytes {
     pub(super) unsynced: Vec<Change>,
     /// Blocks that were discarded and not written or reserved since.
     pub(super) holes: BTreeSet<u64>,
-    /// What others use of a limited device.
+    /// Bytes of a limited device that other files use.
     pub(super) others_bytes: u64,
 }
 
@@ -26,8 +26,8 @@ impl Bytes {
         Bytes { current: image.clone(), durable: image, ..Bytes::default() }
     }
 
-    /// What a power cut could leave that tears no aligned piece of `untorn_bytes` and, if that is more
-    /// than a sector, no shorter write.
+    /// An image that a power cut could leave. It tears no aligned piece of `untorn_bytes` and, if that is more than a
+    /// sector, no shorter write.
     pub(super) fn power_cut(&self, untorn_bytes: u32, seed: u64) -> Image {
         let mut random = Rng::with_seed(seed);
         let mut image = self.durable.clone();
@@ -47,7 +47,7 @@ impl Bytes {
         image
     }
 
-    /// What a power cut leaves that gives the unsynced changes these fates.
+    /// The image after a power cut with these outcomes of the unsynced changes.
     pub(super) fn kept(&self, fates: &[WriteOutcome]) -> Image {
         assert_eq!(fates.len(), self.unsynced.len(), "a fate for each change");
         let mut image = self.durable.clone();
@@ -62,7 +62,7 @@ impl Bytes {
     }
 }
 
-/// Puts what survives of a write into the image, as far as that reaches.
+/// Applies the surviving parts of a write to the image, up to the image's end.
 fn land(image: &mut Image, at: usize, data: &[u8], fate: &WriteOutcome) {
     for kept in fate {
         let (from, to) = (kept.start as usize, image.len().min(kept.end as usize));

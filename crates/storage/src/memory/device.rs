@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// Unit in which a limited device counts what was discarded.
 const BLOCK_BYTES: u64 = 4096;
-/// What discarded bytes read as.
+/// Value of discarded bytes.
 const DISCARD_FILL: u8 = 0xD5;
 const SECTORS: u32 = SECTOR_BYTES as u32;
 
@@ -26,13 +26,13 @@ struct Shared {
     bytes: Mutex<Bytes>,
 }
 
-/// What the device is like.
+/// The properties of the device.
 #[derive(Clone)]
 struct Kind {
     name: String,
     alignment: usize,
     limit_bytes: u64,
-    /// What a power cut does not tear.
+    /// Size of the pieces that a power cut does not tear.
     untorn_bytes: u32,
     lifetime_streams: usize,
 }
@@ -43,7 +43,7 @@ impl MemoryDevice {
         MemoryDevice::named("memory", 1)
     }
 
-    /// An empty device with a name for messages, that refuses what is not aligned to `alignment` bytes.
+    /// An empty device with a name for messages, which refuses accesses that are not aligned to `alignment` bytes.
     pub fn named(name: &str, alignment: usize) -> MemoryDevice {
         Kind { name: name.to_string(), alignment, ..Kind::default() }.holding(Bytes::default())
     }
@@ -59,7 +59,7 @@ impl MemoryDevice {
         Kind { limit_bytes, untorn_bytes, ..Kind::default() }.holding(Bytes::default())
     }
 
-    /// A new, empty device like this one that says it keeps this many lifetimes apart.
+    /// A new, empty device with the properties of this one, which reports that it separates this many lifetimes.
     #[must_use]
     pub fn with_lifetime_streams(&self, lifetime_streams: usize) -> MemoryDevice {
         Kind { lifetime_streams, ..self.shared.kind.clone() }.holding(Bytes::default())
@@ -70,8 +70,8 @@ impl MemoryDevice {
         Kind::default().holding(Bytes::durable(Image::of(&image)))
     }
 
-    /// What a power cut now could leave: a new device that holds one of the possible images, chosen by `seed`. This
-    /// device continues as if nothing had happened.
+    /// A new device with one of the images that a power cut now could leave, chosen by `seed`. This device does not
+    /// change.
     pub fn cut(&self, seed: u64) -> MemoryDevice {
         let image = self.shared.bytes.lock().power_cut(self.shared.kind.untorn_bytes, seed);
         self.holding_now(image)
@@ -96,34 +96,34 @@ impl MemoryDevice {
         self.shared.bytes.lock().power_cut(self.shared.kind.untorn_bytes, seed).to_vec()
     }
 
-    /// What reads see now.
+    /// The visible bytes.
     pub fn image(&self) -> Vec<u8> {
         self.shared.bytes.lock().current.to_vec()
     }
 
-    /// Lets others fill what is left of a limited device.
+    /// Fills the free space of a limited device with other files.
     pub fn fill_up(&self) {
         let mut bytes = self.shared.bytes.lock();
         bytes.others_bytes += self.room(&bytes);
     }
 
-    /// Bytes that were discarded and are room for others now (of a limited device).
+    /// Discarded bytes, which other files can use (of a limited device).
     pub fn discarded_bytes(&self) -> u64 {
         self.shared.bytes.lock().holes.len() as u64 * BLOCK_BYTES
     }
 
-    /// Lets others release what they use.
+    /// Removes the other files of a limited device.
     pub fn others_leave(&self) {
         self.shared.bytes.lock().others_bytes = 0;
     }
 
-    /// Bytes that can still be taken of a limited device.
+    /// Free bytes of a limited device.
     fn room(&self, bytes: &Bytes) -> u64 {
         let used = bytes.current.len() as u64 - bytes.holes.len() as u64 * BLOCK_BYTES + bytes.others_bytes;
         self.shared.kind.limit_bytes.saturating_sub(used)
     }
 
-    /// Takes room for the discarded blocks that a range touches.
+    /// Allocates the discarded blocks that a range touches.
     fn fill_holes(&self, operation: &'static str, bytes: &mut Bytes, offset: usize, len: usize) -> Result<()> {
         if bytes.holes.is_empty() {
             return Ok(());
@@ -147,8 +147,8 @@ impl MemoryDevice {
         self.shared.bytes.lock().unsynced.iter().map(Change::range).collect()
     }
 
-    /// As [`cut`](MemoryDevice::cut), with what survives of each unsynced change chosen by the caller. A change of the
-    /// length survives if its fate is not empty.
+    /// As [`cut`](MemoryDevice::cut), with the outcome of each unsynced change chosen by the caller. A change of the
+    /// length survives if its outcome is not empty.
     ///
     /// # Panics
     /// If there is not one fate for each change, or one reaches beyond its write.
@@ -157,8 +157,7 @@ impl MemoryDevice {
         self.holding_now(image)
     }
 
-    /// Loses what was written since the last sync: reads see what is durable again, and no sync brings it back. Lengths
-    /// stay.
+    /// Loses the writes since the last sync: reads see the durable bytes again. Lengths stay.
     pub fn lose_unsynced(&self) {
         let mut guard = self.shared.bytes.lock();
         let bytes = &mut *guard;
@@ -306,7 +305,7 @@ impl Device for MemoryDevice {
         self.fill_holes("reserve", &mut bytes, offset, len)
     }
 
-    /// Others may take what was discarded of a limited one.
+    /// False for a limited device, because other files may use discarded blocks.
     fn discard_keeps_room(&self) -> bool {
         self.shared.kind.limit_bytes == u64::MAX
     }

@@ -1,4 +1,4 @@
-//! The bytes of an image, in chunks that images share until one of them is changed: a copy costs next to nothing.
+//! The bytes of an image, in chunks that images share until one is changed (copy on write).
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ type Chunk = [u8; CHUNK_BYTES];
 
 static ZEROS: Chunk = [0; CHUNK_BYTES];
 
-/// This many bytes. A chunk of zeros need not be there.
+/// The chunks of an image, and its length in bytes. A chunk of zeros may be missing.
 #[derive(Clone, Default)]
 pub(super) struct Image {
     len: usize,
     chunks: Vec<Option<Arc<Chunk>>>,
 }
 
-/// A part of a range: the chunk, where in it, and where in the range.
+/// A part of a range: the chunk, the bytes in the chunk, and the bytes in the range.
 struct Part {
     chunk: usize,
     start: usize,

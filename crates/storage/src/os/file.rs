@@ -42,14 +42,14 @@ pub struct FileDevice {
     file: File,
     path: PathBuf,
     mode: Mode,
-    /// A block device, or treated as one: its length is fixed.
+    /// Whether the length is fixed: a block device, or a file that is treated as one.
     fixed_len: bool,
     rings: Rings,
     len_changed: AtomicBool,
     owner: Owner,
     syncing: Mutex<()>,
     sync_failed: AtomicBool,
-    /// Bytes of the pieces that are written untorn; 0 if none are.
+    /// Size of the pieces that are written untorn; 0 if writes may be torn.
     untorn_bytes: AtomicUsize,
     syncs: AtomicU64,
     writes: AtomicU64,
@@ -145,7 +145,7 @@ impl FileDevice {
         Err(self.error(operation, offset, data.len() as u64, source))
     }
 
-    /// The size of the pieces in which these bytes have to be written, if that is known (rule 5).
+    /// The size of the pieces in which these bytes are written untorn; `None` if they are not (rule 5).
     fn pieces(&self, offset: u64, data: &[u8]) -> Option<usize> {
         let bytes = self.untorn_bytes.load(Ordering::Acquire);
         let is_whole = bytes > 0 && offset.is_multiple_of(bytes as u64) && data.len().is_multiple_of(bytes);
@@ -204,7 +204,7 @@ impl FileDevice {
         self.file.metadata().is_ok_and(|file| end <= file.len()) && sys::is_allocated(&self.file, offset, len)
     }
 
-    /// Initializes the blocks of a grown range. What is outside of whole blocks shares its block with older bytes.
+    /// Writes zeros to a grown range. Bytes outside whole blocks share a block with older bytes.
     fn write_zeros(&self, from: u64, to: u64) -> std::io::Result<()> {
         let unit = ALIGNMENT_BYTES as u64;
         let (mut at, end) = (from.next_multiple_of(unit), to / unit * unit);
@@ -218,7 +218,7 @@ impl FileDevice {
     }
 }
 
-/// What opens a file in a mode, or without direct I/O where the file system refuses that (rule 6), and the mode.
+/// Opens a file in a mode, or without direct I/O if the file system refuses it (rule 7); returns the file and the mode.
 pub(super) fn or_buffered(wanted: Mode, open: impl Fn(Mode) -> std::io::Result<File>) -> (std::io::Result<File>, Mode) {
     match open(wanted) {
         Err(error) if wanted.direct && error.kind() == ErrorKind::InvalidInput => {
@@ -238,8 +238,8 @@ fn beyond_limit() -> Error {
     Error::new(ErrorKind::FileTooLarge, text)
 }
 
-/// Has what is read come from the device. After a write-back that failed, in a process before, the page cache may have
-/// bytes that are on no device, marked as written: they would be trusted, and be gone some day.
+/// Drops the file's clean pages from the page cache, so that reads come from the device. After a failed writeback of an
+/// earlier process the page cache may have bytes that are marked as clean and are not on the device.
 fn read_from_the_device(file: &File) -> std::io::Result<()> {
     file.sync_all()?;
     sys::forget_cached(file);

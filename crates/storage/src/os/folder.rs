@@ -4,7 +4,7 @@
 //! 1. The lock is the kernel's (`flock` on the folder itself, on Windows a file in it that is open): it vanishes with
 //!    the process, and needs no cleaning up after a crash.
 //! 2. A handle that only reads shares the lock with others that only read.
-//! 3. A file made or removed is durable only after [`sync`] of its folder.
+//! 3. A creation or removal of a file is durable only after a [`sync`] of its folder.
 //! 4. Two names are of one folder if device and inode are the same (on Windows: the path without links): links, mounts
 //!    and `..` give it many names.
 
@@ -16,12 +16,12 @@ use std::fs::{File, TryLockError};
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 
-/// What a folder is locked for.
+/// The mode of a folder's lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// One handle alone.
+    /// Exclusive: one handle.
     Write,
-    /// Any number of handles, none of which writes.
+    /// Shared: any number of handles that only read.
     Read,
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn lock(folder: &Path, access: Access) -> Result<FolderLock, OpenErro
     }
 }
 
-/// Whether a file of this name in a folder is there because the folder is locked, or was.
+/// Whether a file of this name in a folder is the folder's lock, or is left from one.
 pub fn is_lock_file(name: &str) -> bool {
     sys::LOCK_NAME == Some(name)
 }
@@ -114,7 +114,7 @@ pub fn real_path(path: &Path) -> PathBuf {
     real
 }
 
-/// Makes the folder's entries durable, which on Windows is a matter of its file systems.
+/// Makes the folder's entries durable. On Windows the file system does this without a call.
 ///
 /// # Errors
 /// It is not there, no folder, or the operating system's error.
@@ -122,7 +122,7 @@ pub fn sync(folder: &Path) -> Result<(), OpenError> {
     sys::sync_folder(&open(folder)?).map_err(|source| failed("sync", folder, source).into())
 }
 
-/// Makes the folder if it is not there, and the entry that names it durable.
+/// Creates the folder if it does not exist, and makes its entry in the parent durable.
 pub(crate) fn create(folder: &Path) -> Result<(), OpenError> {
     if folder.is_dir() {
         return Ok(());

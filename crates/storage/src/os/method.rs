@@ -1,4 +1,4 @@
-//! Flush methods: which flags a file is opened with and which system call makes its writes durable.
+//! Flush methods: the flags with which a file is opened, and the system call that makes its writes durable.
 //!
 //! | method | data, doublewrite | redo |
 //! |---|---|---|
@@ -75,23 +75,23 @@ impl FromStr for FlushMethod {
     }
 }
 
-/// Which of a database's files this is.
+/// The role of a file in a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileRole {
     /// Pages in place.
     Data,
-    /// Copies of pages on their way to their place.
+    /// The doublewrite file.
     Doublewrite,
     /// The redo ring, written and synced at each commit.
     Redo,
-    /// The redo ring when a commit only writes it: through the page cache whatever the method, where a write is a copy.
+    /// The redo ring if a commit only writes and does not sync: its writes go to the page cache with every method.
     RedoCached,
-    /// What is sorted; needed no longer than its process lives, and never synced.
+    /// A temporary file, such as the runs of a sort; it is never synced.
     Temporary,
 }
 
 impl FileRole {
-    /// How long its bytes live. Pages live long or short, in place as in segments, and have one file.
+    /// The expected lifetime of its bytes. Pages of all lifetimes are in one file.
     ///
     /// | file | its bytes |
     /// |---|---|

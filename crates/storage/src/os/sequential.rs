@@ -14,9 +14,9 @@ use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Result, Write};
 use std::path::Path;
 
-/// Bytes of a write. Small enough that another's read or write does not wait long behind it.
+/// Bytes of a write, small enough that the reads and writes of others do not wait long for it.
 const PIECE_BYTES: usize = 256 << 10;
-/// Without direct I/O what is written is given to the disk at least this often.
+/// Without direct I/O the file is synced after this many bytes.
 const SYNC_BYTES: u64 = 32 << 20;
 
 /// A new file that is written from its begin to its end.
@@ -72,7 +72,8 @@ impl SequentialFile {
         Ok(())
     }
 
-    /// Writes what is left, cuts the file to its length and makes it durable (its folder's entry is not yet).
+    /// Writes the remaining bytes, truncates the file to its length and makes it durable, except for its entry in the
+    /// folder.
     ///
     /// # Errors
     /// The operating system's.

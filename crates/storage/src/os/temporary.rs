@@ -1,7 +1,7 @@
 //! Temporary files: they have no name and exist only while they are open, so a crash leaves none.
 //!
 //! Rules
-//! 1. Nothing that is in the folder is followed, opened or changed.
+//! 1. No existing file in the folder is followed, opened or changed.
 //! 2. Where the file system cannot create a file without a name (`O_TMPFILE`), the file has the name `temporary` for a
 //!    moment. A crash in that moment leaves an empty file, which the next temporary file replaces. Anything else of
 //!    that name is an error. (On Windows it has another name as long as it is open; a power cut leaves it.)

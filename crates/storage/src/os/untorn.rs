@@ -10,11 +10,12 @@
 pub(super) struct Evidence {
     /// Whether writes bypass the page cache.
     pub(super) is_direct: bool,
-    /// Least and most bytes of an untorn write; `None` if kernel or file system do not know of such writes.
+    /// Minimum and maximum size of an untorn write; `None` if the kernel or the file system does not support such
+    /// writes.
     pub(super) limits: Option<(u32, u32)>,
 }
 
-/// Why pieces of `bytes` cannot be written untorn; `None` if they can.
+/// The reason why pieces of `bytes` cannot be written untorn; `None` if they can.
 pub(super) fn refusal(evidence: Evidence, bytes: usize) -> Option<String> {
     let reason = match evidence {
         Evidence { is_direct: false, .. } => {

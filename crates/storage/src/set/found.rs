@@ -1,4 +1,4 @@
-//! What a folder holds before anything in it is opened.
+//! The state of a database's folder before its files are opened.
 
 use super::redo::is_block_device;
 use crate::OpenError;
@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-/// What a folder holds.
+/// The state of a database's folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// No file, or empty ones only.

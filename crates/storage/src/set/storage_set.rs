@@ -1,4 +1,4 @@
-//! The set: how it is opened, and where its devices come from.
+//! The set of a database's devices: its opening, and the origin of its devices.
 
 use super::found::{Found, look};
 use super::redo::{create_log_dir, is_block_device, redo_path, sync_log_dir};
@@ -12,7 +12,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How to open a folder.
+/// Options of an opening.
 #[derive(Clone, Debug, Default)]
 pub struct SetOptions {
     /// Folder of the redo file, if it is not the database's own; or a block device that is the redo file.
@@ -34,16 +34,16 @@ pub struct StorageSet {
     pub data: Arc<dyn Device>,
     /// The redo ring.
     pub redo: Arc<dyn Device>,
-    /// Copies of pages on their way to their place.
+    /// The doublewrite file.
     pub doublewrite: Arc<dyn Device>,
     origin: Arc<Origin>,
     temporary: Arc<MakeTemporary>,
     read_only: bool,
-    /// With which everything on the devices is encrypted, if it is.
+    /// The data keys of an encrypted set.
     keys: Option<Arc<DataKeys>>,
 }
 
-/// Makes a device for what lasts only as long as it is used.
+/// Creates a temporary device.
 type MakeTemporary = dyn Fn() -> Result<Arc<dyn Device>, StorageError> + Send + Sync;
 
 /// Temporary devices in memory.
@@ -57,7 +57,7 @@ fn temporary_in(folder: &Path, method: FlushMethod) -> Arc<MakeTemporary> {
     Arc::new(move || Ok(Arc::new(FileDevice::temporary(&folder, method)?)))
 }
 
-/// Where the devices come from.
+/// The origin of the devices.
 enum Origin {
     Folder(Locked),
     Memory([MemoryDevice; 3]),
@@ -114,8 +114,8 @@ impl StorageSet {
     }
 
     /// Opens the files in the folder `dir` (the redo in `log_dir`, if that is another) to read them only, through the
-    /// page cache: also on a file system mounted read-only. What is written into the set does not reach them
-    /// ([`Overlay`]). `key` opens an encrypted database.
+    /// page cache: also on a file system mounted read-only. Writes into the set do not reach the files ([`Overlay`]).
+    /// `key` opens an encrypted database.
     ///
     /// # Errors
     /// [`OpenError`] names the folder or file and what is wrong with it.
@@ -151,8 +151,8 @@ impl StorageSet {
         Ok(StorageSet { data, redo, doublewrite, origin, temporary, read_only: true, keys: self.keys.clone() })
     }
 
-    /// This set with everything encrypted that is on its devices: what was written to them before, unencrypted, reads
-    /// as anything. A set of an encrypted folder is so already.
+    /// This set with encrypted devices. Earlier, unencrypted contents read as arbitrary bytes. A set of an encrypted
+    /// folder is already encrypted.
     pub fn encrypted(&self, keys: Arc<DataKeys>) -> StorageSet {
         let through = |file, device: &Arc<dyn Device>| keys.wrap(file, Arc::clone(device));
         StorageSet {
@@ -183,7 +183,7 @@ impl StorageSet {
         }
     }
 
-    /// With which copies of an encrypted set are encrypted, and the table that goes with them.
+    /// The key that encrypts copies of an encrypted set, and the table that is stored with the copies.
     ///
     /// # Errors
     /// [`EncryptionError::NoTable`]; the table cannot be read.
@@ -202,7 +202,7 @@ impl StorageSet {
         self.keys.is_some()
     }
 
-    /// Whether what is written into this set is forgotten.
+    /// Whether writes into this set are discarded.
     pub fn is_read_only(&self) -> bool {
         self.read_only
     }
@@ -246,7 +246,7 @@ impl StorageSet {
         StorageSet { data, redo, doublewrite, origin, temporary, read_only: false, keys: None }
     }
 
-    /// What a power cut now could leave of a set in memory, chosen by `seed`; this set continues untouched. The three
+    /// A set as a power cut now could leave it, chosen by `seed`. It must be in memory; it does not change. The three
     /// devices lose their power at the same moment, also when threads are writing. An encrypted set stays encrypted.
     ///
     /// # Panics
@@ -286,8 +286,8 @@ impl StorageSet {
         StorageSet { data: wrap(Arc::clone(&self.data)), ..self.clone() }
     }
 
-    /// A new, empty device for what lasts only as long as the device is used: a file without a name in the folder of
-    /// the database, or memory where the set is not of files. That of an encrypted set is encrypted.
+    /// A new, empty temporary device: a file without a name in the folder of the database, or memory if the set is not
+    /// of files. It is encrypted if the set is.
     ///
     /// # Errors
     /// The file cannot be made.
@@ -296,7 +296,7 @@ impl StorageSet {
         if self.is_encrypted() { EncryptedDevice::temporary(device) } else { Ok(device) }
     }
 
-    /// The same set, with temporary devices that `make` makes.
+    /// The same set, with temporary devices by `make`.
     pub fn with_temporary(
         &self,
         make: impl Fn() -> Result<Arc<dyn Device>, StorageError> + Send + Sync + 'static,
@@ -314,14 +314,14 @@ impl std::fmt::Debug for StorageSet {
 /// The locked folders of a set. Their paths are absolute: the process may change its working directory.
 struct Locked {
     dir: PathBuf,
-    /// Of the redo; or a block device, which is opened exclusively instead of locked.
+    /// The redo's folder, or its block device, which is opened exclusively instead of locked.
     log_dir: PathBuf,
     own: FolderLock,
     _log: Option<FolderLock>,
 }
 
 impl Locked {
-    /// Locks the one or two folders. The order is that of the names, so that two openers cannot each take one.
+    /// Locks the one or two folders. They are locked in the order of their names, so two openings cannot deadlock.
     fn of(dir: &Path, log_dir: &Path, access: Access) -> Result<Locked, OpenError> {
         let (dir, log_dir) = (real_path(dir)?, real_path(log_dir)?);
         let lock_log = || match log_dir == dir || is_block_device(&log_dir) {

@@ -1,10 +1,10 @@
-//! Transactions that are open at once, interleaved on one thread, and snapshots.
+//! Concurrent transactions, interleaved on one thread, and snapshots.
 //!
 //! Rules
-//! 1. Every answer of a statement is compared with what the transaction's level lets it see. A statement may be
-//!    refused because of another transaction; then it has done nothing.
-//! 2. What opens a transaction's view is followed by a read that certainly does, so that both sides agree on what it
-//!    sees: a scan of nothing, or one that is refused, may or may not have opened it.
+//! 1. Every answer of a statement is compared with the answer that the transaction's isolation level requires. A
+//!    statement may be refused because of another transaction; then it has no effect.
+//! 2. A statement that may open a transaction's view is followed by a read that certainly opens it, so that oracle and
+//!    engine agree on the view: an empty or refused scan may or may not have opened it.
 
 use super::World;
 use super::choices::Choices;
@@ -22,7 +22,7 @@ use highwater::{
 };
 use highwater_bench::{Error, Result};
 
-/// Long rows that are written at once.
+/// Long rows that one statement inserts.
 const FILLED: u64 = 24;
 
 /// An open transaction.
@@ -31,16 +31,16 @@ pub(crate) struct Actor {
     pub(super) session: Session,
 }
 
-/// What is known of a transaction.
+/// The oracle's state of a transaction.
 pub(crate) struct Session {
     pub(super) options: TxnOptions,
-    /// Commits that its snapshot sees.
+    /// Number of commits that its snapshot sees.
     sees: Option<u64>,
     pub(super) own: Changes,
     savepoints: Vec<(Savepoint, Changes)>,
 }
 
-/// The table that a statement uses, and what it holds after this many commits.
+/// The table of a statement, and its contents after this many commits.
 #[derive(Clone, Copy)]
 struct Target<'a> {
     table: &'a Table,
@@ -48,7 +48,7 @@ struct Target<'a> {
     commits: u64,
 }
 
-/// An error that a transaction may meet and continue: the statement was undone.
+/// Whether an error leaves the transaction usable: the statement was undone.
 pub(crate) fn is_refusal(error: &Engine) -> bool {
     error.is_retryable() && !matches!(error, Engine::Deadlock) || matches!(error, Engine::DuplicateKey { .. })
 }
@@ -61,7 +61,7 @@ pub(crate) fn random_options(rng: &mut Choices) -> TxnOptions {
 }
 
 impl Actor {
-    /// Begins one.
+    /// Begins a transaction.
     ///
     /// # Errors
     /// The engine's.
@@ -77,7 +77,7 @@ impl Actor {
         Ok(Actor { txn, session: Session::new(options) })
     }
 
-    /// What it has changed and not committed.
+    /// Its uncommitted changes.
     pub(crate) fn own(&self) -> &Changes {
         &self.session.own
     }
@@ -101,7 +101,7 @@ impl Actor {
         }
     }
 
-    /// Commits it, mostly, or rolls it back.
+    /// Usually commits it, else rolls it back.
     ///
     /// # Errors
     /// The engine's: then the commit is in doubt.
@@ -129,17 +129,17 @@ impl Actor {
 }
 
 impl Session {
-    /// Of a transaction with these options, which has just begun.
+    /// The state of a new transaction with these options.
     pub(crate) fn new(options: TxnOptions) -> Session {
         Session { options, sees: None, own: Changes::new(), savepoints: Vec::new() }
     }
 
-    /// What its commit changes.
+    /// The change that its commit makes.
     pub(crate) fn change(&self) -> Change {
         Change::Transaction(self.own.clone())
     }
 
-    /// Its commit was acknowledged.
+    /// Notes that its commit was acknowledged.
     pub(crate) fn acknowledge(self, oracle: &mut Oracle, world: &World<'_>) {
         let flush_log = self.options.flush_log_at_trx_commit.unwrap_or(world.flush_log);
         // One that only read has no redo to wait for.
@@ -204,7 +204,7 @@ impl Session {
         }
     }
 
-    /// Whether its snapshot begins with a write too.
+    /// Whether a write opens its snapshot too.
     fn writes_by_snapshot(&self) -> bool {
         self.options.first_committer_wins && self.options.isolation == Isolation::RepeatableRead
     }
@@ -268,7 +268,7 @@ impl Session {
         }
     }
 
-    /// Many long rows at once, so that the file grows.
+    /// Inserts many long rows, so that the file grows.
     fn fill(&mut self, txn: &mut WriteTxn, target: Target<'_>, world: &World<'_>, rng: &mut Choices) -> Result<()> {
         let first = rng.u64(..IDS);
         for id in first..IDS.min(first + FILLED) {
@@ -280,13 +280,13 @@ impl Session {
         Ok(())
     }
 
-    /// Whether a row is certainly not what its snapshot saw, and it must not change it.
+    /// Whether a row has certainly changed since its snapshot, so that the transaction must not change it.
     fn is_changed_since_snapshot(&self, Target { model, commits, .. }: Target<'_>, name: &(String, u64)) -> bool {
         let seen = self.sees.filter(|_| self.writes_by_snapshot() && !self.own.contains_key(name));
         seen.is_some_and(|sees| model.newest(sees, name.1) != model.newest(commits, name.1))
     }
 
-    /// The rows that it must see in a plain or locking read.
+    /// The rows that a plain or locking read must return.
     fn seen(&mut self, Target { table, model, commits }: Target<'_>, others: &Changes, locks: bool) -> Rows {
         let none = Changes::new();
         let (at, dirty) = match self.options.isolation {
@@ -341,7 +341,7 @@ impl Session {
         Ok(())
     }
 
-    /// A scan that was interrupted before it began.
+    /// Runs a scan that is interrupted before it begins.
     fn interrupt(&mut self, txn: &mut WriteTxn, target: Target<'_>, world: &World<'_>) -> Result<()> {
         let played = world.played;
         let handle = call!(played, WriteTxn::interrupt_handle(txn));
@@ -376,14 +376,14 @@ impl Session {
     }
 }
 
-/// A snapshot that is held.
+/// An open snapshot.
 pub(crate) struct Snapshot {
     read: ReadTxn,
     sees: u64,
 }
 
 impl Snapshot {
-    /// Takes one, if there is a table: its first read decides what it sees.
+    /// Opens a snapshot, if there is a table. Its first read creates the view.
     ///
     /// # Errors
     /// The engine's.
@@ -394,7 +394,7 @@ impl Snapshot {
         Ok(Some(Snapshot { read, sees: oracle.commits }))
     }
 
-    /// Another one that sees the same.
+    /// Another snapshot with the same view.
     ///
     /// # Errors
     /// The engine's.
@@ -402,7 +402,7 @@ impl Snapshot {
         Ok(Snapshot { read: call!(played, ReadTxn::same_snapshot(&mut self.read))?, sees: self.sees })
     }
 
-    /// Reads a table, if it is as old as the snapshot.
+    /// Reads a table, unless it is younger than the snapshot.
     ///
     /// # Errors
     /// The engine's; [`Error::Data`] for a wrong answer.
@@ -428,7 +428,7 @@ impl Snapshot {
         }
     }
 
-    /// A row and its neighbors by another transaction while a scan runs.
+    /// Reads a row and its neighbors in another transaction while a scan runs.
     ///
     /// # Errors
     /// The engine's; [`Error::Data`] for a wrong answer.

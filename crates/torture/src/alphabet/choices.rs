@@ -1,15 +1,15 @@
-//! The decisions of a simulation: those of a random generator, or those of given bytes, which a fuzzer varies.
+//! The decisions of a simulation, drawn from a random generator or from given bytes, which a fuzzer varies.
 
 use fastrand::Rng;
 use std::ops::{Bound, RangeBounds};
 
-/// Where decisions come from.
+/// A source of decisions.
 pub struct Choices {
     rng: Rng,
     given: Option<Given>,
 }
 
-/// Bytes that decide, from the first to the last; after them every decision is zero.
+/// A source of bytes, used in order; after the last byte every decision is zero.
 #[derive(Clone)]
 struct Given {
     bytes: Vec<u8>,
@@ -17,7 +17,7 @@ struct Given {
 }
 
 impl Given {
-    /// A number up to `last`, of as few bytes as that takes.
+    /// A number up to `last`, from as few bytes as it needs.
     fn number(&mut self, last: u64) -> u64 {
         let bytes = (u64::BITS - last.leading_zeros()).div_ceil(8) as usize;
         let mut word = [0; 8];
@@ -50,22 +50,22 @@ macro_rules! number {
 }
 
 impl Choices {
-    /// Of a random generator with this seed.
+    /// Decisions by a random generator with this seed.
     pub fn of_seed(seed: u64) -> Choices {
         Choices { rng: Rng::with_seed(seed), given: None }
     }
 
-    /// Of these bytes.
+    /// Decisions by these bytes.
     pub fn of_bytes(bytes: &[u8]) -> Choices {
         Choices { rng: Rng::with_seed(0), given: Some(Given { bytes: bytes.to_vec(), at: 0 }) }
     }
 
-    /// Whether there were bytes and none is left.
+    /// Whether the decisions are by bytes, and all bytes are used.
     pub fn is_at_end(&self) -> bool {
         self.given.as_ref().is_some_and(|given| given.at >= given.bytes.len())
     }
 
-    /// Another source, which this one decides: what that one is asked changes nothing here.
+    /// A new source derived from this one; its decisions do not affect those of this one.
     pub fn fork(&mut self) -> Choices {
         Choices { rng: self.rng.fork(), given: self.given.clone() }
     }

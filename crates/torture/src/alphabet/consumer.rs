@@ -1,11 +1,12 @@
-//! A consumer of the change log: a copy of the tables that log their changes, and the position in the log up to which
-//! it goes. It continues from there in every life of the database.
+//! A consumer of the change log: a copy of the tables that log their changes, and its position in the log. It continues
+//! from the position in every life of the database.
 //!
 //! Rules
-//! 1. The position moves when all changes of a transaction are applied. One that is applied again changes nothing more.
-//! 2. A table that has changed is copied again from a snapshot. Its commits are made durable before they are kept.
-//! 3. A consumer that comes too late, where the log was bounded by age, begins again with copies of all tables.
-//! 4. The copy is compared when nothing is prepared: what comes after a prepared transaction is not shown.
+//! 1. The position advances when all changes of a transaction are applied. Applying a transaction again has no effect.
+//! 2. A changed table is copied again from a snapshot, whose commits are first made durable.
+//! 3. A consumer whose position was trimmed by age begins again with copies of all tables.
+//! 4. The copy is compared only if no transaction is prepared, because the log is not readable beyond a prepared
+//!    transaction.
 
 use super::choices::Choices;
 use super::content::{Content, content};
@@ -17,32 +18,32 @@ use highwater_bench::{Error, Result};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Changes that are taken at once, at most, if not all are.
+/// Maximum number of changes of a partial read.
 const CHANGES: usize = 60;
 
-/// See the file's head.
+/// The consumer; the head of this file has its rules.
 #[derive(Clone, Default)]
 pub(super) struct Consumer {
     position: u64,
     tables: BTreeMap<String, BTreeMap<u64, Content>>,
-    /// The rows of the table in which they expire; expired ones until they are removed.
+    /// The rows of the table with expiry, including expired rows that are not yet removed.
     expiring: Briefs,
-    /// Whether the log has ever been bounded by age.
+    /// Whether the log has ever had an age limit.
     was_bounded: bool,
 }
 
-/// Every other table logs its changes.
+/// Lets every other table log its changes.
 pub(super) fn with_log(played: &Played, schema: Schema, indexes: usize) -> Schema {
     if indexes.is_multiple_of(2) { call!(played, Schema::log_changes(schema)) } else { schema }
 }
 
 impl Consumer {
-    /// Notes whether the log is bounded by age now: what it loses may be missed much later.
+    /// Notes whether the log has an age limit now: the consumer may miss trimmed changes much later.
     pub(super) fn note_bound(&mut self, db: &Database) {
         self.was_bounded |= db.options().change_log_expire_seconds > 0;
     }
 
-    /// Takes some changes or all, compares, trims the log.
+    /// Consumes some or all changes, compares the copy, trims the log.
     ///
     /// # Errors
     /// The engine's; [`Error::Data`] for a copy that differs.
@@ -117,7 +118,7 @@ impl Consumer {
         Ok(())
     }
 
-    /// Rule 3. A beginning that fails changes nothing.
+    /// Begins again (rule 3). A failure changes nothing.
     fn begin_again(&mut self, db: &Database) -> Result<()> {
         let mut new = Consumer { position: db.last_change()?, was_bounded: true, ..Consumer::default() };
         for table in db.tables() {
@@ -132,7 +133,7 @@ impl Consumer {
         Ok(())
     }
 
-    /// Rule 2.
+    /// Copies a changed table (rule 2).
     fn copy_again(&mut self, db: &Database, name: &str) -> Result<()> {
         self.tables.remove(name);
         if db.has_table(name) {
@@ -144,7 +145,7 @@ impl Consumer {
         Ok(())
     }
 
-    /// Rule 4.
+    /// Compares the copy with the tables (rule 4).
     fn compare(&self, db: &Database) -> Result<()> {
         let mut read = db.snapshot()?;
         for table in db.tables() {

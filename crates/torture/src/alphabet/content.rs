@@ -1,4 +1,4 @@
-//! The rows of the tables that a player writes: what they hold, their schema, the keys of their indexes.
+//! The rows of a player's tables: their contents, schema and index keys.
 
 use super::played::{Played, call};
 use highwater::{ASCII_CI, Column, Index, Row, RowRef, Schema, Table, Type, Value, values};
@@ -6,18 +6,18 @@ use highwater_bench::{Error, Result};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The columns of a row other than its id. Texts follow from numbers, so that a row is small here and may be large
-/// there.
+/// The columns of a row except its id. A number stands for a text, so the row is small here and may be large in the
+/// database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Content {
     pub a: u32,
     pub b: u32,
     /// `None` is NULL.
     pub c: Option<u32>,
-    /// Bytes of its body: more than a page holds go to overflow pages. They are one letter.
+    /// Length of its body, which repeats one letter and may need overflow pages.
     pub body_bytes: u32,
     pub letter: u8,
-    /// Another long column, as the body.
+    /// Length of another long column.
     pub note_bytes: u32,
     pub note_letter: u8,
 }
@@ -29,7 +29,7 @@ pub(crate) const C: usize = 3;
 pub(crate) const BODY: usize = 4;
 pub(crate) const NOTE: usize = 5;
 
-/// Columns that a read may ask for; the id is always among them.
+/// Columns that a read may request; the id is always among them.
 pub(crate) const PROJECTIONS: [&[usize]; 5] =
     [&[0, A], &[NOTE, 0, A], &[B, BODY, 0], &[0, C], &[0, A, B, C, BODY, NOTE]];
 
@@ -41,7 +41,7 @@ pub(crate) struct KnownIndex {
     pub unique: bool,
     /// Its columns in descending order.
     pub descending: &'static [&'static str],
-    /// The bytes of column `a` that count, if not all.
+    /// Length of the indexed prefix of column `a`, if it is a prefix.
     pub prefix_of_a: Option<u16>,
     pub covered: &'static [&'static str],
 }
@@ -51,12 +51,12 @@ impl KnownIndex {
         KnownIndex { name, columns, unique: false, descending: &[], prefix_of_a: None, covered: &[] }
     }
 
-    /// Whether it is no more than ascending columns.
+    /// Whether it has only whole, ascending columns.
     pub(crate) fn is_plain(&self) -> bool {
         self.descending.is_empty() && self.prefix_of_a.is_none() && self.covered.is_empty()
     }
 
-    /// As it is given to the engine.
+    /// The index for the engine.
     pub(crate) fn made(&self, played: &Played) -> Index {
         let index = call!(played, Index::new(self.columns));
         let index = self.descending.iter().fold(index, |index, column| call!(played, Index::descending(index, column)));
@@ -69,8 +69,8 @@ impl KnownIndex {
     }
 }
 
-/// The index on `a` has few values, the one on `b` has many; `c` may be NULL. A prefix of `a` is longer than its texts:
-/// the order is the same, and the index does not give them back.
+/// The index on `a` has few values, the one on `b` has many; `c` may be NULL. The prefix of `a` is longer than its
+/// texts: the order is that of the texts, but the index does not cover them.
 pub(crate) const INDEXES: [KnownIndex; 6] = [
     KnownIndex::plain("by_a", &["a"]),
     KnownIndex::plain("by_b", &["b"]),
@@ -88,7 +88,7 @@ pub(crate) const INDEXES: [KnownIndex; 6] = [
 pub(crate) const ONE_C: &str = "one_c";
 pub(crate) const PRIMARY: &str = "PRIMARY";
 
-/// Columns of a key at most.
+/// Maximum number of columns of a key.
 pub(crate) const KEY_COLUMNS: usize = 2;
 /// The columns of a row's key in an index, as numbers; those that the index lacks are `None`.
 pub(crate) type Key = [Option<u64>; KEY_COLUMNS];
@@ -118,7 +118,7 @@ pub(crate) fn compare(index: &str, a: &[Option<u64>], b: &[Option<u64>]) -> Orde
     orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
 }
 
-/// The value of a column whose number this is.
+/// The value of a column for a number.
 pub(crate) fn value_of(column: &str, number: Option<u64>) -> Value {
     match (column, number) {
         ("a" | "b", Some(number)) => text(number as u32).into(),
@@ -127,7 +127,7 @@ pub(crate) fn value_of(column: &str, number: Option<u64>) -> Value {
     }
 }
 
-/// The number that makes this value of a column.
+/// The number for a value of a column.
 ///
 /// # Errors
 /// [`Error::Data`] for a value that no number makes.
@@ -140,7 +140,7 @@ fn number_of_value(value: &Value) -> Result<Option<u64>> {
     }
 }
 
-/// What a scan of keys delivers: the columns of the index, then the id.
+/// Decodes an entry of a scan of keys: the columns of the index, then the id.
 ///
 /// # Errors
 /// [`Error::Data`] for a value that no number makes, and for other columns.
@@ -159,7 +159,7 @@ pub(crate) fn key(index: &str, found: &[Value]) -> Result<(Key, u64)> {
     }
 }
 
-/// What a scan of these columns has of a row.
+/// The columns of a scan of some columns.
 pub(crate) const SOME_COLUMNS: [&str; 4] = ["b", "id", "c", "a"];
 
 /// The numbers of [`SOME_COLUMNS`].
@@ -170,22 +170,22 @@ pub(crate) fn numbers_of(found: &[Value]) -> Result<Vec<Option<u64>>> {
     found.iter().map(number_of_value).collect()
 }
 
-/// As [`numbers_of`], of a row that is known.
+/// As [`numbers_of`], for a row of the oracle.
 pub(crate) fn numbers(id: u64, content: &Content) -> Vec<Option<u64>> {
     vec![Some(content.b.into()), Some(id), content.c.map(u64::from), Some(content.a.into())]
 }
 
 /// Digits of a number in a text.
 const DIGITS: usize = 10;
-/// What follows them.
+/// The text after the digits.
 const WIDE: &str = " and what makes an entry wide";
 
-/// Wide, so that few entries fit a leaf, and in the order of the numbers.
+/// The text for a number: wide, so that few entries fit in a leaf, and ordered as the numbers are.
 pub(crate) fn text(number: u32) -> String {
     format!("{number:0DIGITS$}{WIDE}")
 }
 
-/// The number that makes this text.
+/// The number for a text.
 ///
 /// # Errors
 /// [`Error::Data`] if none does.
@@ -221,22 +221,22 @@ fn inside(json: &str) -> Result<&str> {
 
 /// Columns that every table has.
 pub(crate) const OWN_COLUMNS: usize = 6;
-/// What rows have in a column that was added later; those that were written since have NULL.
+/// The value of older rows in an added column; rows that are written later have NULL.
 const EXTRA: u16 = 77;
 
-/// A column that is added to a table; `number` makes its name.
+/// An added column; its name has `number`.
 pub(crate) fn extra_column(number: u64) -> Column {
     Column { name: format!("x{number}"), ty: Type::U16, nullable: true, default: Some(EXTRA.into()), collation: None }
 }
 
-/// The values of a row of a table, which may have columns that were added.
+/// The values of a row of a table, which may have added columns.
 pub(crate) fn row_of(table: &Table, id: Option<u64>, content: &Content) -> Vec<Value> {
     let mut values = values_of(id, content).to_vec();
     values.resize(table.columns().len(), Value::Null);
     values
 }
 
-/// The values of a row; `None` for an id that the table gives.
+/// The values of a row; an id of `None` is assigned by the table.
 pub(crate) fn values_of(id: Option<u64>, content: &Content) -> [Value; OWN_COLUMNS] {
     let c = content.c.map(u64::from);
     let Content { body_bytes, letter, note_bytes, note_letter, .. } = *content;
@@ -248,7 +248,7 @@ pub(crate) fn values_of(id: Option<u64>, content: &Content) -> [Value; OWN_COLUM
 /// Rows by id.
 pub(crate) type Rows = BTreeMap<u64, Content>;
 
-/// A row as the oracle knows it.
+/// Decodes a row of the database for the comparison with the oracle.
 ///
 /// # Errors
 /// [`Error::Data`] for a text that no number makes.
@@ -268,7 +268,7 @@ pub(crate) fn content_of(row: RowRef<'_>) -> Result<(u64, Content)> {
     }
 }
 
-/// As [`content`], of a row that has these columns in this order; the others are those of [`Content::default`].
+/// As [`content`], for a row with these columns in this order; the others are those of [`Content::default`].
 ///
 /// # Errors
 /// As [`content`].
@@ -288,7 +288,7 @@ pub(crate) fn content_of_columns(row: RowRef<'_>, columns: &[usize]) -> Result<(
 }
 
 impl Content {
-    /// What a read of these columns must say.
+    /// The expected result of a read of these columns.
     pub(crate) fn only(self, columns: &[usize]) -> Content {
         let mut content = Content::default();
         for column in columns {

@@ -1,4 +1,4 @@
-//! Other databases made of one: backups and what is restored of them, what is salvaged, a database that is only read.
+//! Copies of a database: backups and restores, salvage, dumps, and a read-only opening.
 
 use super::choices::Choices;
 use super::found;
@@ -16,7 +16,7 @@ use std::ops::ControlFlow::Continue;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// A backup in the chain, and what it must hold.
+/// A backup in the chain, and its expected contents.
 struct Taken {
     folder: PathBuf,
     /// Changes that were acknowledged before it ended.
@@ -26,14 +26,14 @@ struct Taken {
 
 /// A chain of backups.
 pub(crate) struct Backups {
-    /// Made with the first backup.
+    /// Folder of the backups, created with the first one.
     folder: Option<TempDir>,
     chain: Vec<Taken>,
-    /// Options of the databases that are restored.
+    /// Options of the restored databases.
     options: Options,
 }
 
-/// A folder in memory, if there are such.
+/// A temporary folder, in memory if the system has one.
 fn temporary() -> Result<TempDir> {
     let memory = Path::new("/dev/shm");
     let made = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
@@ -41,15 +41,15 @@ fn temporary() -> Result<TempDir> {
 }
 
 impl Backups {
-    /// None yet; what is restored of them is opened with these options.
+    /// An empty chain; restored databases are opened with these options.
     pub(crate) fn new(options: Options) -> Backups {
         Backups { folder: None, chain: Vec::new(), options }
     }
 
-    /// Takes the next backup of the chain; often restores the chain then, and forgets it.
+    /// Takes the next backup of the chain. Often it then restores the chain and begins a new one.
     ///
     /// # Errors
-    /// The engine's; [`Error::Data`] if what is restored is not what was backed up.
+    /// The engine's; [`Error::Data`] if the restored database differs from the backed-up one.
     pub(crate) fn play(&mut self, player: &mut Player, db: &Database, rng: &mut Choices) -> Result<()> {
         if self.folder.is_none() {
             self.folder = Some(temporary()?);
@@ -180,7 +180,7 @@ pub(crate) fn dumped(db: &Database, oracle: &Oracle, played: &Played, rng: &mut 
     Ok(call!(played, Database::close(copy))?)
 }
 
-/// Opens a database to be read only, in any state; it must hold what it will hold when it is opened to be written.
+/// Opens a database read-only, in any state; it must have the contents that a later read-write opening will find.
 ///
 /// # Errors
 /// [`Error::Data`] for a difference, and for a write that is not refused; the engine's.

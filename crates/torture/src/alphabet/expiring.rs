@@ -1,12 +1,12 @@
-//! A table whose rows expire, in addition to those of the other letters: what it must hold at any time.
+//! A table whose rows expire, and its expected contents at any time. The other letters do not use it.
 //!
 //! Rules
-//! 1. A letter is a whole transaction of this table alone, or a read; only snapshots are held. So nothing of it is
-//!    locked, except by the removal of expired rows.
-//! 2. The time by which a transaction compares is between two looks at the clock. Where the moment of a row is there
-//!    too, either answer is right, and what the engine answers has happened.
-//! 3. A snapshot reads the same rows as long as it is held, whatever expires meanwhile and is removed.
-//! 4. The oracle keeps expired rows: no read finds them, an insertion takes their place.
+//! 1. A letter is a complete transaction on this table alone, or a read; only snapshots stay open. So only the removal
+//!    of expired rows locks rows of it.
+//! 2. The time with which a transaction compares is between two readings of the clock. If a row expires between them
+//!    too, both answers are right, and the oracle adopts the engine's.
+//! 3. An open snapshot always reads the same rows, whatever expires and is removed meanwhile.
+//! 4. The oracle keeps expired rows: no read finds them, and an insertion replaces them.
 
 use super::World;
 use super::actor::{is_refusal, random_options};
@@ -26,29 +26,29 @@ pub(super) const EXPIRING: &str = "expiring";
 const IDS: u64 = 24;
 const CODES: u64 = 40;
 const CODE: &str = "by_code";
-/// Statements of a transaction at most.
+/// Maximum number of statements of a transaction.
 const STATEMENTS: u32 = 6;
-/// Snapshots that are held at most.
+/// Maximum number of open snapshots.
 const HELD: usize = 2;
 
 /// A row without its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Brief {
-    /// In microseconds; `None`: it never expires.
+    /// Expiry time in microseconds; `None`: the row never expires.
     until_us: Option<i64>,
     code: u64,
 }
 
 /// Rows by id.
 pub(super) type Briefs = BTreeMap<u64, Brief>;
-/// What a transaction has changed; `None`: deleted.
+/// The changes of a transaction; `None`: deleted.
 pub(super) type BriefChanges = BTreeMap<u64, Option<Brief>>;
 
-/// Two looks at the clock.
+/// Two readings of the clock.
 pub(super) type Between = [i64; 2];
 
 impl Brief {
-    /// Whether it is there, if that is certain (rule 2).
+    /// Whether the row has not expired; `None` if that is uncertain (rule 2).
     fn lives(&self, [begun, ended]: Between) -> Option<bool> {
         match self.until_us {
             Some(until) if until <= begun => Some(false),
@@ -77,7 +77,7 @@ pub(super) fn brief(row: &Row) -> (u64, Brief) {
     (row.u64(0), Brief { until_us, code: row.u64(2) })
 }
 
-/// How rows that were read, in their order, differ from those that are right, as text.
+/// The difference between the rows that were read, in order, and the expected rows, as text.
 pub(super) fn differs(found: &[(u64, Brief)], rows: &Briefs, between: Between) -> Option<String> {
     let of = |id: &u64| found.iter().find(|(found, _)| found == id);
     let wrong = found.iter().find(|(id, row)| rows.get(id) != Some(row) || row.lives(between) == Some(false));
@@ -92,14 +92,14 @@ fn wrong<T>(what: &str, text: &str) -> Result<T> {
     Err(Error::Data(format!("table {EXPIRING}: {what}: {text}")))
 }
 
-/// The table's rows, in an order, and between which times they were read.
+/// Reads the table's rows in an order; returns them and the times before and after the read.
 pub(super) fn read_rows(db: &Database, read: &mut ReadTxn, table: &Table) -> Result<(Vec<(u64, Brief)>, Between)> {
     let begun = clock_us(db);
     let rows = read.scan(table).iter()?.map(|row| Ok(brief(&row?))).collect::<Result<Vec<_>>>()?;
     Ok((rows, [begun, clock_us(db)]))
 }
 
-/// A snapshot that is held, and what it has read first.
+/// An open snapshot, and the rows of its first read.
 pub(super) struct Held {
     read: ReadTxn,
     rows: Vec<(u64, Brief)>,
@@ -113,7 +113,7 @@ pub(super) fn create(db: &Database, played: &Played) -> highwater::Result<()> {
     db.create_table(EXPIRING, schema).map(drop)
 }
 
-/// One letter.
+/// Plays one letter.
 pub(super) fn play(oracle: &mut Oracle, world: &World<'_>, held: &mut Vec<Held>, rng: &mut Choices) -> Result<()> {
     let table = world.db.table(EXPIRING)?;
     match rng.u32(..8) {
@@ -140,7 +140,7 @@ pub(super) fn play(oracle: &mut Oracle, world: &World<'_>, held: &mut Vec<Held>,
     }
 }
 
-/// The removal of expired rows may be in the way.
+/// Ignores an error that the removal of expired rows explains.
 fn unless_refused(done: Result<()>) -> Result<()> {
     match done {
         Err(Error::Engine(error)) if is_refusal(&error) || matches!(error, Engine::Deadlock) => Ok(()),
@@ -165,7 +165,7 @@ fn compare(oracle: &Oracle, world: &World<'_>, read: &mut ReadTxn, table: &Table
     }
 }
 
-/// A transaction that changes rows.
+/// Runs a transaction that changes rows.
 fn change(oracle: &mut Oracle, world: &World<'_>, table: &Table, rng: &mut Choices) -> Result<()> {
     let options = random_options(rng);
     let mut txn = world.db.begin_with(options.clone())?;
@@ -203,13 +203,13 @@ impl Work<'_> {
         self.own.get(&id).copied().unwrap_or_else(|| rows.get(&id).copied())
     }
 
-    /// Whether a row is there for the transaction, if that is certain.
+    /// Whether the transaction sees a row; `None` if that is uncertain.
     fn lives(&self, row: Option<Brief>) -> Option<bool> {
         let ended = self.ended.unwrap_or_else(|| clock_us(self.db));
         row.map_or(Some(false), |row| row.lives([self.begun, ended]))
     }
 
-    /// A statement, and whether its answer is right.
+    /// Runs a statement and verifies its answer.
     fn act(&mut self, txn: &mut WriteTxn, rows: &Briefs, rng: &mut Choices) -> Result<()> {
         let (id, new) = (rng.u64(..IDS), Brief::random(self.begun, rng));
         let (key, old) = (values![id], self.row(rows, id));

@@ -1,4 +1,4 @@
-//! What a database holds, read once, to be compared with what it may hold.
+//! The contents of a database, read once for a comparison with the oracle.
 
 use super::content::{self, Content, Key, PRIMARY, Rows, content};
 use super::expiring::{Between, Brief, EXPIRING, differs, read_rows};
@@ -8,7 +8,7 @@ use highwater_bench::Result;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
-/// The tables of players begin with this; a database may have others.
+/// Prefix of the names of players' tables; a database may have other tables.
 pub(crate) const PREFIX: &str = "played_";
 
 struct FoundTable {
@@ -17,10 +17,10 @@ struct FoundTable {
     entries: BTreeMap<String, Vec<(Key, u64)>>,
 }
 
-/// Every table of a player, and the names of the prepared transactions.
+/// The contents of all tables of a player, and the names of the prepared transactions.
 pub(crate) struct Found {
     tables: BTreeMap<String, FoundTable>,
-    /// The rows that have not expired, if there is that table.
+    /// The unexpired rows of the table with expiry, if it exists.
     expiring: Option<(Vec<(u64, Brief)>, Between)>,
     prepared: BTreeSet<String>,
 }
@@ -102,7 +102,7 @@ impl FoundTable {
     }
 }
 
-/// How what an index has, in its order, differs from what is right, as text.
+/// The difference between the entries of an index, in order, and the expected ones, as text.
 pub(crate) fn difference<T: PartialEq + Debug>(index: &str, found: &[T], right: &[T]) -> Option<String> {
     if found == right {
         return None;

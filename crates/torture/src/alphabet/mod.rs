@@ -1,15 +1,14 @@
-//! The alphabet of the tortures: the calls of the engine's public interface and the values of its options, with an
-//! oracle that knows what each call must answer.
+//! The alphabet of the tortures: operations with the engine's public calls (*letters*), the values of its options, and
+//! an oracle of the right answers.
 //!
 //! A [`Player`] plays random letters on an open database: statements of several open transactions, reads by held
 //! snapshots, schema changes, calls on the database as a whole. `torture simulate` plays on the engine without threads,
 //! `torture power` on one with threads, each with options that [`options`] draws.
 //!
 //! Rules
-//! 1. A letter calls the engine through [`call!`](played::call), which notes the name of what it calls. So what was
-//!    played is what was called.
-//! 2. Every public call and every option is played, or is exempt for a reason that is in `alphabet_test.rs`, which
-//!    reads the engine's source and compares.
+//! 1. A letter calls the engine through [`call!`](played::call), which notes the name of the call.
+//! 2. Every public call and every option is played, or is exempt with a reason in `alphabet_test.rs`, which compares
+//!    the lists with the engine's source.
 //! 3. Every answer is compared with the oracle's.
 //!
 //! | file | what |
@@ -63,16 +62,16 @@ pub(crate) use player::{Player, Scene, Stage};
 pub(crate) struct World<'a> {
     pub db: &'a Database,
     pub played: &'a Played,
-    /// What the others have changed and not committed.
+    /// Uncommitted changes of the other transactions.
     pub others: &'a Changes,
-    /// Whether nothing has failed. A rollback that met a failure leaves its changes, which dirty reads see, to the next
+    /// Whether no operation has failed. A failed rollback leaves its changes, which dirty reads see, until the next
     /// opening.
     pub is_sound: bool,
-    /// Whether many long rows are written at once, so that the file grows.
+    /// Whether statements insert many long rows, so that the file grows.
     pub fills: bool,
     /// Whether no other transaction is open: nothing is locked.
     pub is_alone: bool,
-    /// What its commit does with its redo, unless it says otherwise.
+    /// The default durability of a commit.
     pub flush_log: FlushLog,
 }
 

@@ -4,23 +4,24 @@
 //! 1. Every option of the engine's table is in [`OPTIONS`], or is exempt (`alphabet_test.rs`).
 //! 2. A value that is listed twice is drawn twice as often.
 //! 3. Values are small: pools and logs that a short life fills, pauses that cost no time.
-//! 4. Nothing depends on how long a life takes: what compares times with the clock does so always or never.
+//! 4. Nothing depends on the duration of a life: an option that is compared with elapsed time always takes effect, or
+//!    never.
 
 use super::choices::Choices;
 use highwater::config::{Doublewrite, OPTION_TABLE, PageStoreKind};
 use highwater::{Error as Engine, Options};
 use highwater_bench::Result;
 
-/// When an option is drawn.
+/// The time at which an option is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// Once for a database: it stays as it was created.
+    /// At the creation: the value stays.
     Creation,
-    /// Again at each opening.
+    /// At each opening.
     Opening,
 }
 
-/// An option and what is drawn.
+/// An option and its values.
 #[derive(Clone, Copy, Debug)]
 pub struct Drawn {
     /// Its name in the engine's table.
@@ -38,8 +39,7 @@ impl Drawn {
     }
 }
 
-/// Whether a change of an option is refused for the pool's size: larger than it may become, or smaller than it can
-/// become now.
+/// Whether the error refuses a size of the pool: larger than its maximum, or smaller than possible now.
 pub fn is_refused_pool_size(error: &Engine) -> bool {
     match error {
         Engine::BadOption { option, .. } => option == "buffer-pool-size",
@@ -56,7 +56,7 @@ const fn free(name: &'static str, values: &'static [&'static str]) -> Drawn {
     Drawn { name, when: When::Opening, values }
 }
 
-/// What is drawn, in this order.
+/// The drawn options, in this order.
 pub const OPTIONS: &[Drawn] = &[
     fixed("page_size", &["4K", "4K", "8K", "16K"]),
     fixed("page_store", &["in-place", "out-of-place"]),
@@ -96,7 +96,7 @@ pub const OPTIONS: &[Drawn] = &[
     free("create_if_missing", &["on"]),
 ];
 
-/// What the disk of a database lets be chosen.
+/// The properties of the disk that restrict options.
 #[derive(Clone, Copy, Debug)]
 pub struct Disk {
     /// Whether a power cut tears no page on it.

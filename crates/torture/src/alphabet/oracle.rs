@@ -1,8 +1,8 @@
-//! What the database must hold: every table with every committed version of its rows.
+//! The expected contents of the database: every table with every committed version of its rows.
 //!
 //! Rules
-//! 1. A change whose end was not acknowledged may be there or not, but not by half.
-//! 2. Of the changes that were acknowledged but need not be durable a crash may lose some: the last ones.
+//! 1. A change that was not acknowledged may survive or not, but only as a whole.
+//! 2. A crash may lose the last acknowledged changes that need not be durable.
 
 use super::content::{Content, INDEXES, Rows};
 use super::expiring::{BriefChanges, Briefs};
@@ -12,14 +12,14 @@ use highwater_bench::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
-/// What a transaction changed: `None` = deleted.
+/// The changes of a transaction; `None`: deleted.
 pub(crate) type Changes = BTreeMap<(String, u64), Option<Content>>;
 
-/// A table: versions by id, each with the number of commits that came before it is seen.
+/// A table: versions by id, each with the number of commits after which it is visible.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Model {
     versions: BTreeMap<u64, Vec<(u64, Option<Content>)>>,
-    /// The commits before its last truncation, with which its numbers began again.
+    /// Commits before its last truncation, which restarted its auto-increment numbers.
     truncated_at: u64,
     pub indexes: BTreeSet<&'static str>,
 }
@@ -41,14 +41,14 @@ impl Model {
         self.versions.range(id..).next().map(|(id, _)| *id)
     }
 
-    /// The first id from this one on that had a row since its numbers began.
+    /// The first id from this one on that had a row since the numbers restarted.
     pub(crate) fn number_from(&self, id: u64) -> Option<u64> {
         let is_taken = |(from, content): &(u64, Option<Content>)| *from > self.truncated_at && content.is_some();
         let mut taken = self.versions.range(id..).filter(|(_, versions)| versions.iter().any(is_taken));
         taken.next().map(|(id, _)| *id)
     }
 
-    /// No row is there from this number of commits on.
+    /// Removes all rows from this number of commits on.
     fn truncate(&mut self, commits: u64) {
         self.truncated_at = commits;
         self.at(commits).into_keys().for_each(|id| self.put(id, commits, None));
@@ -86,7 +86,7 @@ pub(crate) enum Change {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Oracle {
     pub tables: BTreeMap<String, Model>,
-    /// The rows of the table in which they expire, also those that have; `None`: there is no such table.
+    /// The rows of the table with expiry, including expired ones; `None`: the table does not exist.
     pub expiring: Option<Briefs>,
     /// Transactions that were acknowledged.
     pub commits: u64,
@@ -94,32 +94,32 @@ pub(crate) struct Oracle {
     pub prepared: BTreeMap<String, Changes>,
     /// A change whose end was not acknowledged before the power went off.
     pub in_doubt: Option<Change>,
-    /// What was acknowledged, in order.
+    /// The acknowledged changes, in order.
     log: Vec<Change>,
-    /// How much of it no crash can lose.
+    /// The number of them that no crash can lose.
     durable: usize,
     /// Whether a commit was ordered since, whose redo no call has synced.
     pub has_unasked_commit: bool,
 }
 
 impl Oracle {
-    /// A change was acknowledged.
+    /// Notes an acknowledged change.
     pub(crate) fn acknowledged(&mut self, change: Change) {
         self.apply(&change);
         self.log.push(change);
     }
 
-    /// What was acknowledged so far is durable.
+    /// Notes that all acknowledged changes are durable.
     pub(crate) fn is_durable(&mut self) {
         (self.durable, self.has_unasked_commit) = (self.log.len(), false);
     }
 
-    /// How many changes no crash can lose.
+    /// Number of changes that no crash can lose.
     pub(crate) fn durable(&self) -> usize {
         self.durable
     }
 
-    /// How many changes were acknowledged.
+    /// Number of acknowledged changes.
     pub(crate) fn acknowledgements(&self) -> usize {
         self.log.len()
     }
@@ -179,8 +179,8 @@ impl Oracle {
         }
     }
 
-    /// Compares the database, just opened, with what must be there; what was in doubt may be there or not, and the last
-    /// changes need not be there unless they are durable. The oracle continues with what is there.
+    /// Compares the opened database with the oracle. The change in doubt may have survived, and the last changes that
+    /// are not durable may be lost. The oracle continues with the contents of the database.
     ///
     /// # Errors
     /// [`Error::Data`] names the first difference.
@@ -188,8 +188,8 @@ impl Oracle {
         self.compare_within(db, 0..=usize::MAX)
     }
 
-    /// As [`compare`](Self::compare), where a number of changes in this range must be there: more would have come after
-    /// something that is lost, fewer before something that is not.
+    /// As [`compare`](Self::compare); the number of surviving changes must be in this range, because a surviving prefix
+    /// outside the oracle implies it.
     ///
     /// # Errors
     /// [`Error::Data`] names the first difference.
@@ -230,7 +230,7 @@ impl Oracle {
     }
 }
 
-/// Every set of secondary indexes that a table can have, by a number whose bits say which.
+/// A set of secondary indexes; each bit of the number selects an index.
 pub(crate) fn indexes_of(bits: u32) -> BTreeSet<&'static str> {
     (0..).zip(INDEXES).filter(|(bit, _)| bits >> bit & 1 == 1).map(|(_, index)| index.name).collect()
 }

@@ -1,15 +1,15 @@
-//! Which calls of the engine were played.
+//! A record of the engine's calls that were played.
 
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The calls that were played, with how often; clones count together.
+/// The played calls with their counts; clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Played(Arc<Mutex<BTreeMap<&'static str, u64>>>);
 
 impl Played {
-    /// A call of this name is made. Use [`call!`], which makes it too.
+    /// Notes a call of this name. [`call!`] also makes the call.
     pub fn note(&self, name: &'static str) {
         *self.0.lock().entry(name).or_default() += 1;
     }

@@ -1,4 +1,4 @@
-//! Which letter is played next.
+//! The player: it chooses and plays letters.
 
 use super::World;
 use super::actor::{Actor, Session, Snapshot, random_options};
@@ -14,10 +14,10 @@ use highwater::internals::{BackgroundStep, DeterministicDb};
 use highwater::{Database, Error as Engine, WriteTxn};
 use highwater_bench::{Error, Result};
 
-/// Open transactions, and held snapshots, at most.
+/// Maximum number of open transactions, and of open snapshots.
 const ACTORS: usize = 5;
 const SNAPSHOTS: usize = 3;
-/// Prepared transactions at most.
+/// Maximum number of prepared transactions.
 const PREPARED: usize = 3;
 
 /// A letter, or a group of them.
@@ -39,7 +39,7 @@ enum Letter {
     Background,
 }
 
-/// How often each is played, of a thousand.
+/// The frequency of each letter, in thousandths.
 const LETTERS: [(Letter, u32); 14] = [
     (Letter::Begin, 80),
     (Letter::Act, 518),
@@ -70,36 +70,35 @@ impl Letter {
     }
 }
 
-/// Where a player plays: an open database.
+/// The open database of a player.
 pub(crate) struct Stage<'a> {
     pub db: &'a Database,
     /// The steps of its threads, if it has none.
     pub stepped: Option<&'a DeterministicDb>,
-    /// Whether many long rows are written at once.
+    /// Whether statements insert many long rows.
     pub fills: bool,
-    /// Whether a lock can be held by open transactions only: the database has no threads, and no rollback can have
-    /// failed.
+    /// Whether only open transactions can hold locks: the database has no threads, and no rollback can have failed.
     pub is_sound: bool,
 }
 
-/// What is open while a database is.
+/// The open transactions, snapshots and backups of an open database.
 #[derive(Default)]
 pub(crate) struct Scene {
     actors: Vec<Actor>,
     prepared: PreparedHere,
     snapshots: Vec<Snapshot>,
     expiring: Vec<Held>,
-    /// Backups that are taken; `None` if none are to be.
+    /// The chain of backups; `None` if no backups are taken.
     pub backups: Option<Backups>,
 }
 
 impl Scene {
-    /// Nothing is open; if these are backups, they continue.
+    /// A scene without open transactions, which continues these backups.
     pub(crate) fn with_backups(backups: Option<Backups>) -> Scene {
         Scene { backups, ..Scene::default() }
     }
 
-    /// Rolls the transactions back, which needs no room on a disk.
+    /// Rolls the transactions back, which needs no disk space.
     ///
     /// # Errors
     /// As [`Actor::roll_back`].
@@ -109,7 +108,7 @@ impl Scene {
     }
 }
 
-/// Plays on a database, and knows what it must hold.
+/// Plays on a database, with the oracle of its contents.
 #[derive(Clone, Default)]
 pub(crate) struct Player {
     pub oracle: Oracle,
@@ -155,7 +154,7 @@ impl Player {
         }
     }
 
-    /// A letter about the open and the prepared transactions.
+    /// Plays a letter with open or prepared transactions.
     fn play_actor(&mut self, letter: Letter, stage: &Stage<'_>, scene: &mut Scene, rng: &mut Choices) -> Result<()> {
         let Scene { actors, prepared, .. } = scene;
         match letter {
@@ -189,7 +188,7 @@ impl Player {
         Ok(())
     }
 
-    /// A letter about the open snapshots.
+    /// Plays a letter with open snapshots.
     fn play_snapshot(
         &mut self,
         letter: Letter,
@@ -220,7 +219,7 @@ impl Player {
         Ok(())
     }
 
-    /// What a thread of the database does otherwise.
+    /// Runs a step that a thread of the database performs otherwise.
     fn step(&mut self, stage: &Stage<'_>, rng: &mut Choices) -> Result<()> {
         let Some(stepped) = stage.stepped else { return Ok(()) };
         let step = BackgroundStep::ALL[rng.usize(..BackgroundStep::ALL.len())];
@@ -252,7 +251,7 @@ impl Player {
     }
 }
 
-/// A whole transaction by one call.
+/// Runs a transaction by `transact`.
 fn transact(oracle: &mut Oracle, world: &World<'_>, rng: &mut Choices) -> Result<()> {
     let options = random_options(rng);
     let (mut session, mut wrong, mut commits) = (Session::new(options.clone()), None, false);
@@ -304,7 +303,7 @@ fn transact(oracle: &mut Oracle, world: &World<'_>, rng: &mut Choices) -> Result
     }
 }
 
-/// What the work of a transaction returns to have it rolled back.
+/// Message of the error by which the closure of `transact` requests a rollback.
 const GIVES_UP: &str = "gives up";
 
 fn gives_up_error() -> Engine {

@@ -1,10 +1,11 @@
-//! Transactions that are prepared, and their ends.
+//! Prepared transactions, and their ends.
 //!
 //! Rules
-//! 1. What is prepared is durable at once; its end is as durable as that of any transaction. An ordered commit without
-//!    a wait is durable once something else syncs the log, which the log's thread does only if it is owed.
+//! 1. A prepare is durable when it returns; the end of a prepared transaction is as durable as that of any transaction.
+//!    An ordered commit without a wait is durable after the next sync of the log, which the log's thread performs only
+//!    if a commit requires it.
 //! 2. A prepared transaction is in the oracle from one life to the next. In the life in which it was prepared it may
-//!    have an owner, which alone can end it.
+//!    have an owner; then only the owner can end it.
 
 use super::World;
 use super::actor::Actor;
@@ -17,7 +18,7 @@ use highwater::{Database, Error as Engine, PreparedTxn, WriteTxn, Xid};
 use highwater_bench::{Error, Result};
 use std::collections::BTreeMap;
 
-/// The transactions that were prepared in this life: the owner, if there is one, and what its end does with its redo.
+/// The transactions that were prepared in this life: the owner, if there is one, and the durability of the end.
 #[derive(Default)]
 pub(super) struct PreparedHere(BTreeMap<String, (Option<PreparedTxn>, Option<FlushLog>)>);
 
@@ -26,7 +27,7 @@ fn xid(name: &str) -> Result<Xid> {
 }
 
 impl PreparedHere {
-    /// Prepares a transaction under a new name with this number, or, now and then, under one that is in use.
+    /// Prepares a transaction under a new name with this number, or sometimes under a name that is in use.
     ///
     /// # Errors
     /// The engine's; [`Error::Data`] for a wrong answer.

@@ -1,4 +1,4 @@
-//! Choice of the next statement on a table.
+//! The choice of the next statement on a table.
 
 use super::choices::Choices;
 use super::content::{A, B, BODY, C, Content, NOTE, Rows as Contents};
@@ -6,7 +6,7 @@ use super::scan::{FIRST_TEXT_VALUES, IDS, SOME};
 use super::writes::Statement;
 use highwater::LockMode;
 
-/// From this number of rows on, statements delete more than they insert.
+/// Number of rows from which statements delete more rows than they insert.
 const MANY: usize = 360;
 
 /// Columns that an update sets.
@@ -35,7 +35,7 @@ fn id_of_row(rows: &Contents, rng: &mut Choices) -> u64 {
 }
 
 impl Statement {
-    /// Any statement on a table with these rows.
+    /// A random statement on a table with these rows.
     pub(super) fn random(rows: &Contents, rng: &mut Choices) -> Statement {
         let statement = Statement::random_typed(rows, rng);
         match statement.has_raw_call() && rng.u32(..4) == 0 {

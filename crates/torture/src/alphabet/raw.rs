@@ -1,4 +1,4 @@
-//! Statements and reads by the raw API: they must do and say what the same ones by the typed API do.
+//! Statements and reads by the raw API. Their effects and answers must equal those of the typed API.
 
 use super::content::{
     BODY, Content, PRIMARY, Rows, columns_of, compare, content_of, key_of, row_of, value_of, values_of,
@@ -10,14 +10,14 @@ use highwater::raw::{RawColumn, RawCursor, RawRead, RawRow, RawSeek, RawTable, R
 use highwater::{Inserted, Table, Type, Value, WriteTxn};
 use highwater_bench::{Error, Result};
 
-/// What a statement by the raw API said.
+/// The answer of a statement by the raw API.
 pub(super) enum RawAnswer {
     Inserted(Inserted),
     InsertedMany(u64),
     Found(bool),
 }
 
-/// The bytes that a column of this type keeps of a value.
+/// The bytes that a column of this type stores for a value.
 fn bytes_of(value: &Value, ty: Type) -> Option<Vec<u8>> {
     match value {
         Value::Null => None,
@@ -51,13 +51,13 @@ fn row_key(raw: &RawTable, id: u64, played: &Played) -> highwater::Result<Vec<u8
 }
 
 impl Statement {
-    /// Whether the raw API has such a call.
+    /// Whether the raw API has a call for this statement.
     pub(super) fn has_raw_call(&self) -> bool {
         use Statement::{Delete, Insert, InsertMany, Move, Update};
         matches!(self, Insert(..) | InsertMany(..) | Update(..) | Move(..) | Delete(..))
     }
 
-    /// Runs it by the raw API; `None` if that has no such call.
+    /// Runs the statement by the raw API; `None` if it has no such call.
     ///
     /// # Errors
     /// The engine's.
@@ -113,7 +113,7 @@ pub(super) fn get(table: &Table, id: u64, reader: &mut Reader<'_>, played: &Play
     if is_there { read_row(&row, played).map(Some) } else { Ok(None) }
 }
 
-/// A row as the oracle knows it, whose columns have the bytes that its values have.
+/// Decodes a row for the comparison with the oracle, and verifies the bytes of its columns.
 fn read_row(row: &RawRow, played: &Played) -> Result<(u64, Content)> {
     let typed = call!(played, RawRow::typed(row));
     let (id, content) = content_of(typed.ok_or_else(|| Error::Data("a row that was read has no values".into()))?)?;
@@ -126,9 +126,8 @@ fn read_row(row: &RawRow, played: &Played) -> Result<(u64, Content)> {
     }
 }
 
-/// Walks an index by a cursor of the raw API, up and down, over all of it or the rows that begin with the key of one
-/// row; with `is_filtered` it passes ids that are odd before their rows are read. Compares with the rows that must be
-/// seen.
+/// Walks an index by a cursor of the raw API, up and down, over all of it or the range of one row's key. With
+/// `is_filtered` a filter rejects odd ids before their rows are read. Compares with the rows that must be seen.
 ///
 /// # Errors
 /// [`Error::Data`] for a wrong answer; the engine's.
@@ -173,7 +172,7 @@ pub(super) fn walk(
     Ok(())
 }
 
-/// The rows from a place on.
+/// The rows from a position on.
 fn walk_from(
     (cursor, to, is_down): (&mut RawCursor, RawSeek, bool),
     key: &[u8],

@@ -13,10 +13,10 @@ use super::walk::walk;
 use highwater::{LockMode, LockWait, ReadTxn, Row, Scan, Table, Value, WriteTxn};
 use highwater_bench::{Error, Result};
 
-/// Keys of one call.
+/// Maximum number of keys of one call.
 const MAX_KEYS: usize = 12;
 
-/// Who reads.
+/// The reader: a transaction or a snapshot.
 pub(super) enum Reader<'t> {
     Snapshot(&'t mut ReadTxn),
     Txn(&'t mut WriteTxn),
@@ -43,7 +43,7 @@ pub(super) enum Query {
     GetLocked(u64, LockMode, LockWait),
     GetMany(Vec<u64>),
     Prefetch(Vec<u64>),
-    /// By the key that a row has in an index, and by one that none may have.
+    /// By a key of an index, which may have no row.
     GetBy(&'static str, Vec<Option<u64>>),
     Scan(Look),
     /// By a cursor over this index.
@@ -68,7 +68,7 @@ pub(super) fn random_id(model: &Model, rng: &mut Choices) -> u64 {
 }
 
 impl Query {
-    /// Any read of a table; a locking one only if that is allowed.
+    /// A random read of a table; a locking one only if `may_lock`.
     pub(super) fn random(model: &Model, rows: &Rows, may_lock: bool, rng: &mut Choices) -> Query {
         match rng.u32(..20) {
             0..=2 => Query::Get(random_id(model, rng)),
@@ -121,7 +121,8 @@ impl Query {
         }
     }
 
-    /// Reads, and compares with the rows that must be seen, all of them if none may be missing.
+    /// Reads, and compares the result with the rows that the reader must see; all of them must be found if none may be
+    /// missing.
     ///
     /// # Errors
     /// [`Error::Data`] for a wrong answer; the engine's.
@@ -168,7 +169,7 @@ impl Query {
         }
     }
 
-    /// What a query for one row finds, and what is right; `None` if the reader does not make it.
+    /// The result of a query for one row and the expected result; `None` if the reader does not support the query.
     fn find(
         &self,
         reader: &mut Reader<'_>,
@@ -214,7 +215,7 @@ impl Query {
     }
 }
 
-/// A row that was found, or that is right.
+/// A found row, or an expected row.
 type Found = Option<(u64, Content)>;
 
 fn of_row(row: Option<Row>) -> Result<Found> {

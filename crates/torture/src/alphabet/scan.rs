@@ -1,4 +1,4 @@
-//! Random scans: their range, order, locks and way of reading, and the right answer.
+//! Random scans: range, order, locks, way of reading, and the expected answer.
 
 use super::choices::Choices;
 use super::content::{
@@ -14,12 +14,12 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 pub(super) const FIRST_TEXT_VALUES: u32 = 20;
-/// Ids below this are given to rows that do not take theirs from auto-increment.
+/// Ids below this are those of rows that do not use auto-increment.
 pub(super) const IDS: u64 = 300;
 /// Values of the column that may be NULL.
 pub(super) const SOME: u32 = 400;
 
-/// Where a scan begins or ends: the first columns of a key.
+/// A bound of a scan: the first columns of a key.
 #[derive(Clone, Debug)]
 enum Edge {
     Open,
@@ -27,13 +27,13 @@ enum Edge {
     Exclusive(Vec<Option<u64>>),
 }
 
-/// Which keys.
+/// The range of keys.
 #[derive(Clone, Debug)]
 enum Range {
     Between(Edge, Edge),
     /// Entries that begin with these values.
     Prefix(Vec<Option<u64>>),
-    /// Entries with these values, of which the last is a text; only its first bytes, of this number, have to be equal.
+    /// Entries with these values, of which the last is a text: only this many of its first bytes must be equal.
     StartsWith(Vec<Option<u64>>, usize),
 }
 
@@ -44,7 +44,7 @@ pub(super) enum Lock {
     Update,
 }
 
-/// What a locking read does about locks of others.
+/// The behavior of a locking read at the locks of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
     Default,
@@ -54,7 +54,7 @@ pub(super) enum Wait {
 }
 
 impl Wait {
-    /// Any but skipping.
+    /// A random behavior except skipping.
     pub(super) fn random(rng: &mut Choices) -> Wait {
         [Wait::Default, Wait::Short, Wait::Not][rng.usize(..3)]
     }
@@ -69,7 +69,7 @@ impl Wait {
     }
 }
 
-/// How the rows are asked for.
+/// The way in which the rows are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Iter,
@@ -78,7 +78,7 @@ enum End {
     Columns,
     Count,
     First,
-    /// Until this many were seen.
+    /// Visits, until this many rows.
     Visit(usize),
 }
 
@@ -110,7 +110,7 @@ pub(super) struct Look {
     columns: Option<&'static [usize]>,
 }
 
-/// What a scan said.
+/// The answer of a scan.
 #[derive(Clone, Debug, PartialEq)]
 enum Answer {
     Rows(Vec<(u64, Content)>),
@@ -120,7 +120,7 @@ enum Answer {
 }
 
 impl Answer {
-    /// Whether it is another one with things left out.
+    /// Whether it is a subsequence of another answer.
     fn is_part_of(&self, all: &Answer) -> bool {
         fn is_part<T: PartialEq>(part: &[T], all: &[T]) -> bool {
             let mut all = all.iter();
@@ -170,7 +170,7 @@ fn random_range(index: &str, rng: &mut Choices) -> Range {
 }
 
 impl Look {
-    /// Any scan of a table; a locking one only if that is allowed.
+    /// A random scan of a table; a locking one only if `may_lock`.
     pub(super) fn random(model: &Model, may_lock: bool, rng: &mut Choices) -> Look {
         let index = rng.choice(model.indexes.iter()).copied().filter(|_| rng.bool()).unwrap_or(PRIMARY);
         let lock = if may_lock {
@@ -196,7 +196,7 @@ impl Look {
         self.lock != Lock::Plain && self.wait == Wait::Skip
     }
 
-    /// Runs it and compares what it says with these rows, of which some may be missing.
+    /// Runs the scan and compares its answer with these rows, of which some may be missing if `may_miss`.
     ///
     /// # Errors
     /// [`Error::Data`] for a wrong answer; the engine's.

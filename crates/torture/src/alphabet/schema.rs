@@ -16,9 +16,9 @@ use highwater_bench::{Error, Result};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Tables at most.
+/// Maximum number of tables.
 const TABLES: usize = 4;
-/// Columns of a table at most.
+/// Maximum number of columns of a table.
 const MAX_COLUMNS: usize = OWN_COLUMNS + 3;
 
 /// Whether two rows have the same value in the unique column.
@@ -33,7 +33,7 @@ fn is_refused_here(error: &Engine) -> bool {
 }
 
 impl Player {
-    /// One schema change.
+    /// Makes a random schema change.
     ///
     /// # Errors
     /// The engine's; [`Error::Data`] for a wrong answer.

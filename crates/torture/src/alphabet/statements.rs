@@ -8,7 +8,7 @@ use super::played::{Played, call};
 use highwater::{Database, LockWait, NumberRange, Session, Table, WriteTxn};
 use highwater_bench::{Error, Result};
 
-/// Runs statements in one of several calls; returns whether what they did stays.
+/// Runs statements as one statement of several calls; returns whether their changes stay.
 ///
 /// # Errors
 /// Those of `act`; the engine's.
@@ -32,7 +32,7 @@ pub(super) fn statement(
     Ok(stays)
 }
 
-/// Reserves numbers that no row has.
+/// Reserves auto-increment numbers that no row has.
 ///
 /// # Errors
 /// [`Error::Data`] for a number that a row has or that is assigned again; the engine's.
@@ -62,7 +62,7 @@ pub(super) fn reserve(
     Ok(())
 }
 
-/// Two transactions of a session, one after another.
+/// Runs two transactions of a session, one after another.
 ///
 /// # Errors
 /// The engine's; [`Error::Data`] for a wrong answer.

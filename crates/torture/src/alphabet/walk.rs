@@ -1,4 +1,4 @@
-//! A walk by a cursor: to the end of an index and back, and to both ends by seeking.
+//! Walks of a cursor: to the end of an index and back, and to both ends by seeks.
 
 use super::content::{Content, Rows, compare, content_of, key_of};
 use super::played::{Played, call};
@@ -24,7 +24,7 @@ fn current(cursor: &Cursor, played: &Played) -> Result<(u64, Content)> {
     }
 }
 
-/// Walks, and compares with the rows that must be seen.
+/// Walks, and compares the rows with those that the reader must see.
 ///
 /// # Errors
 /// [`Error::Data`] for a wrong answer; the engine's.

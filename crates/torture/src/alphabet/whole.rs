@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 /// One of this many of these calls is about backups, which take longest.
 const BACKUPS: u32 = 8;
 
-/// Options that can be changed while the database is open, and are not: with one thread, nothing waits for a lock.
+/// Dynamic options that are not changed: with one thread, no statement waits for a lock.
 const NOT_CHANGED: [&str; 1] = ["lock_wait_timeout_ms"];
 
 /// Damage that a check found, as an error.
@@ -27,7 +27,7 @@ pub(crate) fn expect_sound(report: &CheckReport) -> Result<()> {
     }
 }
 
-/// What waits for transactions that write may be refused.
+/// Ignores the error of a call that is refused because it waits for writing transactions.
 fn unless_refused<T>(done: highwater::Result<T>) -> Result<Option<T>> {
     match done {
         Err(Engine::LockWaitTimeout) => Ok(None),
@@ -36,7 +36,7 @@ fn unless_refused<T>(done: highwater::Result<T>) -> Result<Option<T>> {
 }
 
 impl Player {
-    /// One call.
+    /// Plays one call.
     ///
     /// # Errors
     /// The engine's; [`Error::Data`] for a wrong answer.
@@ -95,7 +95,7 @@ impl Player {
         Ok(())
     }
 
-    /// Numbers of a table, and whether they can be.
+    /// Reads the statistics of a table, and checks that they are possible.
     fn estimate(&self, db: &Database, table: &Table) -> Result<()> {
         let played = &self.played;
         let about = call!(played, Database::approximate_rows(db, table));

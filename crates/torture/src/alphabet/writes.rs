@@ -1,4 +1,4 @@
-//! Statements that change rows: their expected effect, and the comparison with what they did.
+//! Statements that change rows: their expected effects, and the comparison with their answers.
 
 use super::choices::Choices;
 use super::content::{
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 #[derive(Clone, Debug)]
 pub(super) enum Statement {
-    /// Without an id the table gives one.
+    /// Inserts a row; without an id the table assigns one.
     Insert(Option<u64>, Content),
     InsertMany(Vec<(u64, Content)>),
     InsertManyWith(Vec<(Option<u64>, Content)>),
@@ -27,9 +27,9 @@ pub(super) enum Statement {
     Replace(u64, Content),
     /// Sets these columns.
     Update(u64, Content, &'static [usize]),
-    /// The next value of the first text.
+    /// Sets the first text to its next value.
     Modify(u64),
-    /// Gives a row another id.
+    /// Changes the id of a row.
     Move(u64, u64),
     Delete(u64),
     /// Deletes the rows of these ids, all or those with an even number in the first text.
@@ -38,14 +38,14 @@ pub(super) enum Statement {
     Raw(Box<Statement>),
 }
 
-/// What a statement said.
+/// The answer of a statement.
 #[derive(Debug)]
 pub(super) struct Answer {
-    /// Whether there was such a row; of inserts always.
+    /// Whether the row existed; true for inserts.
     found: bool,
-    /// How many rows it inserted or deleted, if it says that.
+    /// Number of rows that it inserted or deleted, if it returns that.
     inserted: Option<u64>,
-    /// The ids that the table gave.
+    /// The ids that the table assigned.
     given: Vec<u64>,
     duplicates: Duplicates,
 }
@@ -54,16 +54,16 @@ pub(super) struct Answer {
 #[derive(Debug)]
 enum Duplicates {
     Unsaid,
-    /// It returned this one.
+    /// It returned this row.
     Row(u64, Content),
-    /// It changed or deleted as many.
+    /// It changed or deleted this many rows.
     Count(usize),
 }
 
 /// Rows that a statement changed: `None` = deleted.
 pub(super) type Changed = BTreeMap<u64, Option<Content>>;
 
-/// What a statement does if no other transaction is in its way.
+/// The effect of a statement without conflicts with other transactions.
 enum Effect {
     Changed(Changed),
     NotFound,
@@ -71,7 +71,7 @@ enum Effect {
 }
 
 impl Content {
-    /// Another body of this length; the texts are unused.
+    /// A row with a body of this length and unused texts.
     pub(crate) fn with_body(body_bytes: u32, rng: &mut Choices) -> Content {
         let letter = if body_bytes > 0 { b'a' + rng.u32(..26) as u8 } else { 0 };
         Content { body_bytes, letter, ..Content::default() }
@@ -79,7 +79,7 @@ impl Content {
 }
 
 impl Statement {
-    /// Inserts a row, or sets all of it if it is there.
+    /// Inserts a row, or sets all its columns if it exists.
     pub(super) fn put(rows: &Contents, id: u64, content: Content) -> Statement {
         match rows.contains_key(&id) {
             true => Statement::Update(id, content, SETS[0]),
@@ -152,7 +152,7 @@ impl Statement {
         }
     }
 
-    /// Runs one that expects another row to have one of the keys.
+    /// Runs a statement that handles duplicates.
     fn run_upsert(&self, txn: &mut WriteTxn, table: &Table, played: &Played) -> highwater::Result<Duplicates> {
         match self {
             Statement::InsertOrGet(id, new, lock) => {
@@ -185,7 +185,7 @@ impl Statement {
         }
     }
 
-    /// Ids of the rows that have one of the keys of the row that it inserts: first that with the primary key.
+    /// Ids of the duplicates of the row that it inserts: the one with its primary key first.
     fn duplicates(&self, rows: &Contents, is_unique: bool) -> Vec<u64> {
         let (Statement::InsertOrGet(id, new, _) | Statement::Upsert(id, new, _) | Statement::Replace(id, new)) = self
         else {
@@ -196,7 +196,7 @@ impl Statement {
         rows.contains_key(id).then_some(*id).into_iter().chain(others).collect()
     }
 
-    /// As [`Statement::effect`], of one that expects another row to have one of the keys: whether it could be done.
+    /// As [`Statement::effect`], for a statement that handles duplicates; returns whether it is possible.
     fn upsert(&self, after: &mut After<'_>) -> bool {
         let others = self.duplicates(after.rows, after.is_unique);
         match (self, others.first()) {
@@ -210,7 +210,7 @@ impl Statement {
         }
     }
 
-    /// Whether that is what it has to say of them.
+    /// Whether its answer about the duplicates is right.
     fn is_right(&self, said: &Duplicates, rows: &Contents, is_unique: bool) -> bool {
         let right = self.duplicates(rows, is_unique);
         match said {
@@ -309,7 +309,7 @@ impl After<'_> {
             && ids.filter(|other| **other != id).any(|other| self.get(*other).is_some_and(|content| content.c == c))
     }
 
-    /// Whether it could be inserted.
+    /// Inserts a row; returns whether that is possible.
     fn insert(&mut self, id: u64, content: Content) -> bool {
         self.get(id).is_none() && self.replace(id, content)
     }
@@ -324,21 +324,21 @@ impl After<'_> {
 /// A statement, and the state of the database when it ran.
 pub(super) struct Judge<'a> {
     pub statement: &'a Statement,
-    /// The newest rows that are committed, and its own.
+    /// The newest committed rows, with the transaction's changes.
     pub rows: &'a Contents,
-    /// What other transactions have changed and not committed.
+    /// Uncommitted changes of other transactions.
     pub others: &'a Changed,
     /// Whether the column that may be NULL is unique.
     pub is_unique: bool,
 }
 
 impl Judge<'_> {
-    /// Whether its key, or the key of a unique index, is taken.
+    /// Whether a row has its key, or its key of a unique index.
     pub(super) fn is_duplicate(&self) -> bool {
         matches!(self.statement.effect(self.rows, self.is_unique, &[]), Effect::Duplicate)
     }
 
-    /// The changes of a statement with this answer, or in words why the answer is wrong.
+    /// The changes of a statement with this answer; the error is a text that says why the answer is wrong.
     pub(super) fn changes(&self, answer: &Answer) -> std::result::Result<Changed, String> {
         let taken = |id: &u64| self.rows.keys().chain(self.others.keys()).any(|other| other >= id);
         if let Some(id) = answer.given.iter().find(|id| taken(id)) {
@@ -370,7 +370,7 @@ impl Judge<'_> {
     }
 }
 
-/// Inserts rows that a closure makes; how many, and what each insertion said.
+/// Inserts rows that a closure creates; returns their number and the answer of each insertion.
 fn insert_many_with(
     rows: &[(Option<u64>, Content)],
     txn: &mut WriteTxn,

@@ -1,4 +1,4 @@
-//! One damaged page of a database at rest: whether it costs what the table declares.
+//! Damage of one page of a database at rest, compared with the declared table.
 
 use super::declared::{Loss, PageKind, declared};
 use super::whole::{INDEXES, TABLES, Whole, data, place_of, reads_right};
@@ -9,7 +9,8 @@ use highwater_storage::StorageSet;
 /// Bytes from the start of a page, or of its image out of place, to the one that is flipped.
 const FLIPPED_AT: usize = 77;
 
-/// Flips a byte of a page of this kind, opens the database and reads everything; what is not as declared.
+/// Flips a byte of a page of this kind, opens the database and reads everything; returns the differences from the
+/// declared table.
 ///
 /// # Errors
 /// The engine's, of the files as they are.
@@ -29,7 +30,7 @@ pub fn costs_what_is_declared(whole: &Whole, kind: PageKind, page: PageNo) -> Re
     Ok(wrong.into_iter().map(|what| format!("page {page}, {}: {what}", row.page)).collect())
 }
 
-/// What reads, a check and a repair say that they should not.
+/// The unexpected results of reads, a check and a repair.
 fn reads(whole: &Whole, db: &Database, loss: Loss) -> Result<Vec<String>> {
     let (mut wrong, mut hurt) = (Vec::new(), Vec::new());
     for (table, model) in TABLES.iter().zip(&whole.models) {
@@ -65,7 +66,7 @@ fn reads(whole: &Whole, db: &Database, loss: Loss) -> Result<Vec<String>> {
     Ok(wrong)
 }
 
-/// What a salvage of a database that does not open lacks.
+/// The rows that a salvage of a database that does not open should have and lacks.
 fn salvaged(whole: &Whole, storage: &StorageSet) -> Result<Vec<String>> {
     let into = Database::open_storage(StorageSet::memory(), whole.options.clone())?;
     salvage(data(storage)?, &into, &mut |_, _| {})?;

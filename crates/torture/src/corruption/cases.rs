@@ -1,4 +1,4 @@
-//! Well-formed bytes at the wrong place or of an older time.
+//! Cases of damage that leave bytes well-formed: at the wrong place, or of an older time.
 
 use super::damage::Damage;
 use super::database::{File, Small};
@@ -6,29 +6,29 @@ use super::places::{BLOCK, ByteRole, Places};
 use super::sweep::is_blank;
 use highwater_bench::Result;
 
-/// Blocks at the beginning of each file that every part of the cases has: headers.
+/// Header blocks of each file, whose cases are in every part.
 const HEADER_BLOCKS: u64 = 2;
 
-/// A way of damaging the files.
+/// A case of damage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
-    /// What it is, for tables.
+    /// Its name, for tables.
     pub what: String,
     /// The damage.
     pub damages: Vec<Damage>,
-    /// What the damaged byte is for, if it is one.
+    /// The role of the damaged byte, if it is one byte.
     pub(super) place: Option<ByteRole>,
     /// Whether wrong rows are allowed if the check finds something: an old version of a page has a right checksum.
     pub(super) may_be_seen_by_check_only: bool,
 }
 
 impl Case {
-    /// Damage of bytes that are for this.
+    /// Damage of a byte with this role.
     pub fn of_byte(what: &str, damages: Vec<Damage>, place: ByteRole) -> Case {
         Case { what: what.to_string(), damages, place: Some(place), may_be_seen_by_check_only: false }
     }
 
-    /// Whether it belongs to the part `number`, from 0, of `parts`: so says the first block that it damages. The first
+    /// Whether it belongs to the part `number`, from 0, of `parts`, as its first damaged block determines. The first
     /// blocks of each file belong to every part.
     pub fn is_of_part(&self, number: u64, parts: u64) -> bool {
         let block = self.damages.first().map_or(0, |damage| damage.offset / BLOCK);
@@ -43,9 +43,9 @@ pub enum Kind {
     Swapped,
     /// A block was written to the place of another one.
     Misdirected,
-    /// A block is as it was at an earlier closing: a write that the device lost.
+    /// A block has its contents at an earlier close: the device lost a write.
     Stale,
-    /// A whole file is from an earlier closing.
+    /// A whole file has its contents at an earlier close.
     OlderFile,
 }
 
@@ -115,7 +115,7 @@ pub fn cases(small: &Small, kind: Kind, every: usize) -> Result<Vec<Case>> {
     Ok(cases)
 }
 
-/// A file never shrinks here: what an older one lacks is zeros.
+/// An older file, extended by zeros to the present length.
 fn resized(old: &[u8], len: usize) -> Vec<u8> {
     let mut bytes = old.to_vec();
     bytes.resize(len, 0);

@@ -1,30 +1,30 @@
-//! Damage of a file, and the devices that show it.
+//! Damage of a file, and devices with that damage.
 
 use super::database::{File, Files};
 use highwater_storage::{Device, Overlay, Placement, Result, StorageError, StorageSet};
 use std::io::{Error, ErrorKind};
 use std::sync::Arc;
 
-/// Bytes that are in a file in place of others.
+/// Bytes that replace others in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// Which file.
+    /// The file.
     pub file: File,
-    /// Where they begin.
+    /// Offset of the first byte.
     pub offset: u64,
     /// The present contents.
     pub bytes: Vec<u8>,
 }
 
 impl Damage {
-    /// One flipped bit of a byte, another one from byte to byte.
+    /// Flips one bit of a byte; the bit varies from byte to byte.
     pub fn flip(files: &Files, file: File, offset: u64) -> Damage {
         let byte = files[file as usize][offset as usize];
         Damage { file, offset, bytes: vec![byte ^ 1 << (offset.wrapping_mul(0x9e37_79b9) >> 13 & 7)] }
     }
 }
 
-/// A set of devices that shows the files with the damage, and keeps what is written to itself.
+/// A set of devices with the damaged files. Writes stay in the set.
 ///
 /// # Errors
 /// Never.

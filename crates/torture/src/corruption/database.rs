@@ -1,4 +1,4 @@
-//! The small database: its files, and the rows that are in it.
+//! The small database: its files and its rows.
 
 use super::damage::Damage;
 use super::judge::{Answer, Verdict, judge};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// Rows at the beginning.
 const ROWS: u64 = 150;
-/// Options that say how pages are kept: name, value.
+/// Options of the page store: name, value.
 pub type Store = &'static [(&'static str, &'static str)];
 
 /// Pages in place, protected by the doublewrite file; by a journal; out of place, compressed; out of place.
@@ -33,9 +33,9 @@ const SMALL: [(&str, &str); 6] = [
     ("cleaner_interval_ms", "300"),
 ];
 
-/// How often a moment with pages newer than the checkpoint is looked for.
+/// Maximum number of attempts to find a moment with pages newer than the checkpoint.
 const TRIES: u64 = 100;
-/// How long an idle log takes to say in its header what is durable, at most.
+/// Maximum time of an idle log to write the durable LSN to its header.
 const MARKED_WITHIN: Duration = Duration::from_secs(20);
 
 /// A file of a database.
@@ -66,7 +66,7 @@ impl File {
 /// The bytes of data, redo and doublewrite.
 pub type Files = [Arc<Vec<u8>>; 3];
 
-/// How the database was left.
+/// The state in which the database was left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
     /// Closed.
@@ -84,7 +84,7 @@ pub(super) type Rows = BTreeMap<u64, Row>;
 pub struct Small {
     /// Options with which it is opened.
     pub options: Options,
-    /// How it was left.
+    /// The state in which it was left.
     pub left: Left,
     /// Its files.
     pub files: Files,
@@ -92,12 +92,12 @@ pub struct Small {
     pub older: Files,
     /// The rows after each of the last commits that recovery may end at, oldest first; the last are the present ones.
     pub(super) answers: Vec<Answer>,
-    /// The page that is torn, if it stopped.
+    /// The torn page of a stopped database.
     pub torn: Option<u32>,
 }
 
 impl Small {
-    /// Makes one whose pages are kept like that.
+    /// Creates a database with this page store.
     ///
     /// # Errors
     /// The engine's.
@@ -125,7 +125,7 @@ impl Small {
     }
 }
 
-/// What a small database is opened with.
+/// Options of a small database.
 ///
 /// # Errors
 /// Never for one of [`STORES`].
@@ -137,7 +137,7 @@ pub fn options(store: Store) -> Result<Options> {
     Ok(options)
 }
 
-/// Goes on with the open database until it can be stopped as [`Left::Stopped`] says.
+/// Continues with the open database until it can be stopped as [`Left::Stopped`] requires.
 fn stopped(
     db: &Database,
     storage: &StorageSet,
@@ -211,7 +211,7 @@ fn change(txn: &mut WriteTxn, table: &Table, rows: &mut Rows) -> Result<()> {
     Ok(())
 }
 
-/// What the files hold: the data first, so that the log has everything that is in it.
+/// The contents of the files. The data file is copied first, so that the log has all its changes.
 fn image(storage: &StorageSet) -> Result<Files> {
     let devices = storage.memory_devices().ok_or_else(|| Error::Usage("the devices are no memory".to_string()))?;
     let [data, redo, doublewrite] = devices;
@@ -219,7 +219,7 @@ fn image(storage: &StorageSet) -> Result<Files> {
     Ok([data, redo.image(), doublewrite].map(Arc::new))
 }
 
-/// Waits until the log's header says that all of it is durable, as it does when it has been idle.
+/// Waits until the log's header has the durable LSN of the log's end, which an idle log writes.
 fn wait_for_mark(storage: &StorageSet) -> Result<()> {
     let since = Instant::now();
     loop {

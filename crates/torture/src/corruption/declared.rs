@@ -1,4 +1,4 @@
-//! What one damaged page costs, by what it is for: the table of docs/design/damage.md.
+//! The declared loss of one damaged page, by the kind of page: the table of docs/design/damage.md.
 //!
 //! Rules
 //! 1. It holds for a database at rest, and for pages that recovery does not have to change.
@@ -9,16 +9,16 @@ use highwater::PageNo;
 use highwater::inspect::{PageContents, PageType, RawFile, UndoStreamInfo};
 use highwater_bench::Result;
 
-/// What a page is for.
+/// The kind of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PageKind {
     /// Page 0.
     FileHeader,
-    /// Which pages are used, and by whom.
+    /// The used pages and their owners.
     ExtentMap,
     /// Any page of the catalog's two trees.
     Catalog,
-    /// Where the undo streams are.
+    /// The directory of the undo streams.
     UndoDirectory,
     /// The last page of an undo stream of which the directory says that all its transactions have ended.
     EndedUndoEnd,
@@ -38,7 +38,7 @@ pub enum PageKind {
     Index,
 }
 
-/// What is lost with a page.
+/// The loss with a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
     /// Nothing.
@@ -47,7 +47,7 @@ pub enum Loss {
     Indexes,
     /// Reads of some rows of one table are errors.
     Rows,
-    /// Rows that a transaction was changing, and versions for old snapshots; room is not used again.
+    /// Rows that a transaction was changing, and versions for old snapshots; the space is not reused.
     Undo,
     /// The database is not opened.
     Opening,
@@ -56,15 +56,15 @@ pub enum Loss {
 /// One row of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Declared {
-    /// Of which page.
+    /// The kind of page.
     pub kind: PageKind,
     /// Owner and type of the page, as text.
     pub page: &'static str,
-    /// What is lost.
+    /// The loss.
     pub loss: Loss,
     /// The damage as text.
     pub lost: &'static str,
-    /// What repairs it.
+    /// The repair as text.
     pub repair: &'static str,
 }
 
@@ -179,7 +179,7 @@ pub fn declared(kind: PageKind) -> &'static Declared {
 const CHANGE_BUFFER: u32 = u32::MAX;
 const CATALOGS: [u32; 2] = [1, 2];
 
-/// What a page of a file is for; `None` if it is free, or kept and never written.
+/// The kind of a page of a file; `None` if it is free, or reserved and never written.
 ///
 /// # Errors
 /// The page cannot be read.
@@ -217,7 +217,7 @@ pub fn kind_of(file: &RawFile<'_>, page: PageNo) -> Result<Option<PageKind>> {
 /// The root slot of the undo directory.
 const UNDO_ROOT: usize = 1;
 
-/// Whether the undo directory says of a stream with this last page that all its transactions have ended.
+/// Whether the undo directory records that all transactions of the stream with this last page have ended.
 ///
 /// # Errors
 /// A page of the directory cannot be read.

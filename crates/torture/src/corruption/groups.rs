@@ -1,11 +1,11 @@
-//! Flips that are tried together: an opening for each of millions would take hours.
+//! Groups of flips that are tried together, because an opening for each of millions of flips would take hours.
 //!
 //! Rules
 //! 1. The flips of a group are in different blocks, so that each block has the same damage as if it were alone.
-//! 2. A group explains itself if nothing is reported and nothing had to be, or if the report names the page of each
-//!    flip. Any other group is taken apart: each of its flips is tried alone.
-//! 3. Blocks are tried together only if a flip in the middle of each of them explains itself, alone and together. So
-//!    few groups are taken apart: one damaged page that keeps the database from being opened hides the others.
+//! 2. A group is conclusive if nothing is reported and nothing had to be, or if the report names the page of each flip.
+//!    Any other group is split: each of its flips is tried alone.
+//! 3. Blocks are tried together only if flips in their middles are conclusive, alone and together. So few groups are
+//!    split, although one damaged page that prevents the opening hides the others.
 
 use super::cases::Case;
 use super::database::{File, Small};
@@ -14,11 +14,11 @@ use super::places::{BLOCK, ByteRole};
 use super::sweep::unnamed;
 use std::collections::BTreeMap;
 
-/// Of this many groups one is taken apart in any case: what one flip does must not depend on the others.
+/// One of this many groups is always split, to check that the effect of a flip does not depend on the others.
 const ALONE_EVERY: usize = 251;
 
-/// Puts cases together, at most this many in a group; those of redo that counts stay alone, for what becomes of them
-/// depends on each other.
+/// Groups cases, at most this many in a group. Cases of redo that recovery needs stay alone, because their outcomes
+/// depend on each other.
 pub fn grouped(small: &Small, cases: Vec<Case>, together: usize) -> Vec<Vec<Case>> {
     let mut groups = Vec::new();
     let mut classes: BTreeMap<String, BTreeMap<(File, u64), Vec<Case>>> = BTreeMap::new();
@@ -49,7 +49,7 @@ fn can_be_grouped(place: ByteRole) -> bool {
     )
 }
 
-/// Rule 3: the first block with those that can be tried together with it; and the others.
+/// Splits the blocks by rule 3: the first block with those that can be tried together with it, and the others.
 fn gather(small: &Small, blocks: Vec<Vec<Case>>, together: usize) -> (Vec<Vec<Case>>, Vec<Vec<Case>>) {
     let (mut probe, mut gathered, mut rest) = (Vec::new(), Vec::new(), Vec::new());
     for cases in blocks {
@@ -73,7 +73,7 @@ fn add_groups(blocks: &[Vec<Case>], groups: &mut Vec<Vec<Case>>) {
     }
 }
 
-/// What becomes of each case of a group.
+/// The verdict of each case of a group.
 pub(super) fn judge_group(small: &Small, group: &[Case]) -> Vec<Verdict> {
     if group.len() > 1
         && let Some(verdict) = as_one(small, group)
@@ -83,7 +83,7 @@ pub(super) fn judge_group(small: &Small, group: &[Case]) -> Vec<Verdict> {
     group.iter().map(|case| judge(small, &case.damages)).collect()
 }
 
-/// What becomes of all of them together, if that explains itself (rule 2).
+/// The verdict of all cases together, if it is conclusive (rule 2).
 fn as_one(small: &Small, group: &[Case]) -> Option<Verdict> {
     let damages: Vec<_> = group.iter().flat_map(|case| case.damages.iter().cloned()).collect();
     let verdict = judge(small, &damages);

@@ -1,4 +1,4 @@
-//! What becomes of a database with damaged files.
+//! Trials of a database with damaged files.
 
 use super::damage::{Damage, damaged};
 use super::database::{Row, Rows, Small};
@@ -9,19 +9,19 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-/// What an opening, a check and reads of everything said.
+/// The result of an opening, a check and reads of everything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Nothing was found, and every row is right.
     Silent,
     /// Nothing was found, and the rows are those after an earlier commit: how many commits are missing.
     Earlier(usize),
-    /// The database was not opened, or a call returned an error, or the check found something; all that was read is
-    /// right. What was said, a line each.
+    /// The database did not open, or a call returned an error, or the check had a finding; all rows that were read are
+    /// right. The messages, a line each.
     Reported(Vec<String>),
-    /// Rows are wrong, and only the check says that something is: what it says, a line each.
+    /// Rows are wrong, and only the check reports damage: its findings, a line each.
     CheckOnly(Vec<String>),
-    /// A panic, or wrong rows, and nothing says so.
+    /// A panic, or wrong rows without a report.
     Wrong(String),
 }
 
@@ -35,7 +35,7 @@ pub(super) fn judge(small: &Small, damages: &[Damage]) -> Verdict {
     })
 }
 
-/// Opens a database without threads: so it does the same each time, and quickly.
+/// Opens a database without threads, which is deterministic and fast.
 fn open(set: StorageSet, options: &Options) -> Result<DeterministicDb, Error> {
     let options = Options { create_if_missing: false, ..options.clone() };
     let overrides = OpenOverrides { recovery_threads: 1, finding_threads: 1, ..OpenOverrides::default() };
@@ -71,7 +71,7 @@ fn open_and_read(small: &Small, damages: &[Damage]) -> Verdict {
     }
 }
 
-/// A panic of a background thread stops the database and is no report.
+/// The verdict of these messages. A panic of a background thread, which stops the database, is not a report.
 fn reported(said: Vec<String>) -> Verdict {
     match said.iter().find(|text| text.contains("panicked")) {
         Some(text) => Verdict::Wrong(text.clone()),
@@ -79,7 +79,7 @@ fn reported(said: Vec<String>) -> Verdict {
     }
 }
 
-/// How everything is read: by which index, and whether backward.
+/// A way of reading everything: the index and the direction.
 #[derive(Clone, Copy)]
 struct Read {
     index: &'static str,
@@ -106,7 +106,7 @@ fn read(db: &Database, how: Read) -> Result<Vec<(u64, Row)>, Error> {
     .collect()
 }
 
-/// What each of [`READS`] has to find.
+/// The expected result of each of [`READS`].
 pub(super) struct Answer([Vec<(u64, Row)>; READS.len()]);
 
 impl Answer {
@@ -115,7 +115,7 @@ impl Answer {
     }
 }
 
-/// The rows in the order in which a read has to find them.
+/// The rows in the order in which a read must return them.
 fn expected(rows: &Rows, how: Read) -> Vec<(u64, Row)> {
     let mut all: Vec<_> = rows.iter().map(|(id, row)| (*id, row.clone())).collect();
     match how.index {

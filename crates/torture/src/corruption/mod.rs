@@ -4,18 +4,18 @@
 //! 1. A small database is made whose contents are known, with every kind of page: rows with and without overflow pages,
 //!    a unique index and one that is not, deleted rows, undo. It is closed, or it stops without closing, so that the
 //!    next opening recovers it ([`Small`]).
-//! 2. Its files are damaged in one place ([`Damage`]). The files themselves stay as they are: the damage lies over
-//!    them, and what the engine writes lies over both.
+//! 2. Its files are damaged in one place ([`Damage`]). The files do not change: the damage is an overlay over them, and
+//!    the engine's writes are an overlay over both.
 //! 3. The database is opened without threads and checked, and all rows are read by every index, forward and backward
 //!    ([`Verdict`]). Flips that do not hide each other are tried together ([`grouped`]).
 //!
-//! What one damaged page costs, by its owner and type, is declared ([`DECLARED`]) and compared: at rest
+//! The loss with one damaged page, by its owner and type, is declared ([`DECLARED`]) and compared: at rest
 //! ([`costs_what_is_declared`]) and under load ([`lives`]).
 //!
 //! Rules
 //! 1. No damage may lead to a panic, a hang, or rows other than the right ones without an error.
-//! 2. A flipped byte is reported, with its page or its file, or it is where nothing depends on it
-//!    ([`places::ByteRole`]), and then the check finds nothing and all rows are right.
+//! 2. A flipped byte is reported with its page or file. If nothing depends on the byte ([`places::ByteRole`]), the
+//!    check finds nothing and all rows are right.
 //! 3. Redo that was synced last, and that nothing else shows to have been synced, cannot be distinguished from a torn
 //!    write if it is damaged (`log/damage.rs` of the engine). There the rows may be those after an earlier commit, if
 //!    that is not older than the log's last mark.

@@ -1,4 +1,4 @@
-//! What each byte of the files is for: whether something depends on it.
+//! The role of each byte of the files, which determines whether damage of it must be reported.
 
 use super::damage::damaged;
 use super::database::{File, Files, Left, Small};
@@ -11,11 +11,11 @@ use std::ops::Range;
 
 /// Bytes of a page, a block of the log and a directory of copies.
 pub(super) const BLOCK: u64 = 4096;
-/// Where the log's ring begins, and the bytes of the mark in front of each of its blocks.
+/// Offset of the log's ring, and size of the mark at the start of each of its blocks.
 const RING_START: u64 = 2 * BLOCK;
 const MARK_BYTES: u64 = 16;
 
-/// What a byte is for.
+/// The role of a byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ByteRole {
     /// A page in use (its number) that recovery does not rewrite: damage must be reported with this number.
@@ -23,7 +23,8 @@ pub enum ByteRole {
     /// Redo between the checkpoint and the log's end: damage must be reported, or cost the last commits (rule 3 of the
     /// module). The LSN.
     Redo(u64),
-    /// The compressed image of such a page: damage must be reported with this number, or give the same page.
+    /// The compressed image of a page in use that recovery does not rewrite: damage must be reported with this number,
+    /// or decompress to the same page.
     Compressed(u32),
     /// A page that is not in use, or was never written; the zeros after a compressed image.
     Unused,
@@ -31,16 +32,16 @@ pub enum ByteRole {
     Recovered(u32),
     /// One of the log's two headers: the other one leads to the same redo, or shows that this one is missing.
     LogHeader,
-    /// The mark of a block of the log: other marks say the same.
+    /// The mark of a block of the log: other marks have the same information.
     LogMark,
-    /// Redo in front of the checkpoint or beyond the end.
+    /// Redo before the checkpoint or beyond the end.
     LogRemains,
     /// The copy of a page that is whole in its place, or a directory of such copies.
     Copy,
     /// The copy of the torn page, or the directory that lists it: damage must be reported with the page.
     NeededCopy(u32),
-    /// Of a store out of place: what is neither the bytes of an image in use nor the fixed fields of page 0. Opening
-    /// finds the images by it, and one that it does not find is missed.
+    /// Of a store out of place: all bytes except images in use and the fixed fields of page 0. An opening finds the
+    /// images by them, and reports a missing image.
     Directory,
     /// The fixed fields at the start of page 0, as created: damage must be reported.
     Fixed,
@@ -71,7 +72,7 @@ impl ByteRole {
     }
 }
 
-/// A stretch of the data file.
+/// A range of a file.
 struct Stretch {
     bytes: Range<u64>,
     place: ByteRole,
@@ -79,18 +80,18 @@ struct Stretch {
 
 /// The places of one database.
 pub(super) struct Places {
-    /// In order; between them lies what `between` says.
+    /// Ranges of the data file in order; `between` is the role of all other bytes.
     data: Vec<Stretch>,
     between: ByteRole,
     /// LSNs between checkpoint and end.
     redo: Range<u64>,
     ring_blocks: u64,
-    /// Of the doublewrite file: what the torn page needs.
+    /// Ranges of the doublewrite file that the torn page needs.
     needed: Vec<Stretch>,
 }
 
 impl Places {
-    /// Finds out what the bytes of these files are for.
+    /// Determines the roles of the bytes of these files.
     ///
     /// # Errors
     /// The engine's.
@@ -161,7 +162,7 @@ impl Places {
     }
 }
 
-/// Of a compressed image: codec, length, and what was compressed.
+/// Bytes of a compressed image: codec, length and compressed bytes.
 fn image_bytes(image: &[u8]) -> u64 {
     4 + u64::from(u32::from_le_bytes([image[1], image[2], image[3], 0]))
 }
@@ -190,7 +191,7 @@ fn recovered(small: &Small) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The copy of a page in the doublewrite file, and the directory in front of its area.
+/// The copy of a page in the doublewrite file, and the directory at the start of its area.
 fn needed(files: &Files, page: u32) -> Vec<Stretch> {
     let place = ByteRole::NeededCopy(page);
     let mut directory = 0;

@@ -1,4 +1,4 @@
-//! Every byte flipped, one after another, on several threads.
+//! Trials with every byte flipped, one after another, on several threads.
 
 use super::cases::Case;
 use super::damage::Damage;
@@ -12,24 +12,24 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-/// A database that does not answer for so long hangs.
+/// A trial that takes longer hangs.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// First bytes of a page that are never left out: its header, that of a node, its first slots.
+/// First bytes of a page that are always flipped: its header, the node's header, the first slots.
 const PAGE_HEAD_BYTES: u64 = 48;
-/// Of a block of the log: its mark, the frame of a group. Of a log header or a directory: its fields.
+/// The same of a block of the log (its mark, the frame of a group), and of a log header or a directory (its fields).
 const BLOCK_HEAD_BYTES: u64 = 24;
 const HEADER_BYTES: u64 = 64;
-/// Of the blocks that hold nothing, every Nth byte is flipped at most.
+/// Of blank blocks at most every Nth byte is flipped.
 const BLANK_EVERY: u64 = 499;
 
-/// What must not be.
+/// A violation of the rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What was damaged.
+    /// The name of the case.
     pub what: String,
-    /// How.
+    /// The damage.
     pub damages: Vec<Damage>,
-    /// What is wrong.
+    /// The violation as text.
     pub text: String,
 }
 
@@ -43,12 +43,12 @@ impl std::fmt::Display for Failure {
     }
 }
 
-/// How often what became of the damage: by what was damaged, and by the outcome.
+/// Counts of outcomes, by case and outcome.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// By (what, outcome).
+    /// Counts by (case, outcome).
     pub counts: BTreeMap<(String, &'static str), u64>,
-    /// What must not be.
+    /// A violation of the rules.
     pub failures: Vec<Failure>,
 }
 
@@ -58,7 +58,7 @@ impl Tally {
         self.counts.values().sum()
     }
 
-    /// Adds what happened elsewhere.
+    /// Adds another tally.
     pub fn extend(&mut self, other: Tally) {
         for (key, count) in other.counts {
             *self.counts.entry(key).or_default() += count;
@@ -66,12 +66,12 @@ impl Tally {
         self.failures.extend(other.failures);
     }
 
-    /// How often an outcome was met.
+    /// Count of an outcome.
     pub fn count(&self, outcome: &str) -> u64 {
         self.counts.iter().filter(|((_, found), _)| *found == outcome).map(|(_, count)| count).sum()
     }
 
-    /// What happened how often, a line each.
+    /// The counts, a line each.
     pub fn lines(&self) -> impl Iterator<Item = String> + '_ {
         self.counts.iter().map(|((what, outcome), count)| format!("{count:>9}  {outcome:<24} {what}"))
     }
@@ -125,7 +125,7 @@ fn head_bytes(file: File, number: usize, block: &[u8]) -> u64 {
     }
 }
 
-/// Tries each case alone, on this many threads; `tell` gets the number of those done. What must not be is in the tally.
+/// Tries each case alone, on this many threads; `tell` gets the number of finished cases. The tally has the violations.
 pub fn run(small: Arc<Small>, cases: Vec<Case>, threads: usize, tell: impl FnMut(usize)) -> Tally {
     run_groups(small, cases.into_iter().map(|case| vec![case]).collect(), threads, tell)
 }
@@ -175,17 +175,17 @@ pub fn run_groups(small: Arc<Small>, groups: Vec<Vec<Case>>, threads: usize, mut
     tally
 }
 
-/// Which damage of the redo was noticed.
+/// The reported damage of the redo.
 #[derive(Default)]
 struct RedoSeen {
-    /// The last LSN whose damage was.
+    /// The last LSN whose damage was reported.
     last_reported: u64,
-    /// The first whose damage was not.
+    /// The first LSN whose damage was not reported, and its case.
     first_missed: Option<(u64, Case)>,
 }
 
 impl RedoSeen {
-    /// Damage in front of a mark is noticed wherever it is: so unnoticed damage is after noticed damage.
+    /// All damage before a mark must be reported, so unreported damage must be after all reported damage.
     fn judge(self, tally: &mut Tally) {
         if let Some((lsn, case)) = self.first_missed
             && lsn < self.last_reported
@@ -238,7 +238,7 @@ fn is_part_of_redo(case: &Case) -> bool {
     case.damages.iter().all(|damage| damage.file == File::Redo && damage.bytes.len() as u64 == BLOCK)
 }
 
-/// Whether the report leaves out which page or file it is about.
+/// The problem with a report that does not name the page or file.
 pub(super) fn unnamed(place: ByteRole, case: &Case, said: &[String]) -> Option<String> {
     let file = case.damages.first().map_or("", |damage| damage.file.name());
     let names =

@@ -35,7 +35,7 @@ type Columns = (u64, String, u64, String);
 
 /// The database, at rest.
 pub struct Whole {
-    /// What it is opened with.
+    /// Its options.
     pub options: Options,
     /// Its devices, in memory.
     pub storage: StorageSet,
@@ -44,7 +44,7 @@ pub struct Whole {
 }
 
 impl Whole {
-    /// Makes one with these options, and with those that make it small.
+    /// Creates a database with these options, and with options that keep it small.
     ///
     /// # Errors
     /// The engine's.
@@ -85,12 +85,12 @@ impl Whole {
         Ok(Whole { options, storage: storage.cut(0), models })
     }
 
-    /// Whether a page is written to another place each time.
+    /// Whether its page store is out of place.
     pub fn is_out_of_place(&self) -> bool {
         self.options.page_store == PageStoreKind::OutOfPlace
     }
 
-    /// Its pages by what they are for.
+    /// Its pages by kind.
     ///
     /// # Errors
     /// The engine's.
@@ -105,7 +105,7 @@ pub(super) fn data(storage: &StorageSet) -> Result<&MemoryDevice> {
     devices.map(|devices| &devices[0]).ok_or_else(|| Error::Usage("the devices are no memory".to_string()))
 }
 
-/// The pages of a data file, by what they are for.
+/// The pages of a data file by kind.
 pub(super) fn pages(data: &MemoryDevice) -> Result<BTreeMap<PageKind, Vec<PageNo>>> {
     pages_of(&RawFile::open(data)?)
 }
@@ -137,14 +137,14 @@ fn schema() -> Schema {
     schema.index("by_name", &["name"]).index("by_code", &["code"])
 }
 
-/// What a row holds at a version.
+/// The columns of a row at a version.
 fn columns(id: u64, version: u64) -> Columns {
     let mixed = (id << 20 | version).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let long = if id % 200 == 7 { 9000 } else { 60 };
     (id, format!("name {:08x}", mixed >> 32), mixed % 1_000_003, format!("{id} {version} {}", "x".repeat(long)))
 }
 
-/// Puts a row into a table, new or in place of the one that `is_there`.
+/// Inserts a row into a table, or updates it if it `is_there`.
 pub(super) fn put(txn: &mut WriteTxn, table: &Table, is_there: bool, id: u64, version: u64) -> highwater::Result<()> {
     let (_, name, code, note) = columns(id, version);
     if is_there {
@@ -156,12 +156,12 @@ pub(super) fn put(txn: &mut WriteTxn, table: &Table, is_there: bool, id: u64, ve
     Ok(())
 }
 
-/// Reads a table by an index; whether the rows are those of the model.
+/// Reads a table by an index; returns whether the rows are those of the model.
 pub(super) fn reads_right(db: &Database, table: &str, index: &str, model: &Model) -> highwater::Result<bool> {
     reads_right_but(db, table, index, model, &BTreeSet::new())
 }
 
-/// As [`reads_right`], whatever there is of some rows.
+/// As [`reads_right`], with any contents of some rows.
 pub(super) fn reads_right_but(
     db: &Database,
     table: &str,

@@ -1,12 +1,12 @@
-//! Part of the crash test: a consumer of the change log, which keeps a copy of the tables that log their changes in a
-//! database of its own.
+//! Part of the crash test: a consumer of the change log, which keeps a copy of the tables that log their changes in
+//! another database.
 //!
 //! Rules
-//! 1. What a transaction has changed and its number are kept by one transaction of the copy: after any kill both are
-//!    there, or neither.
-//! 2. A table that has changed is copied again, from a snapshot whose commits are made durable before they are kept.
-//!    What the snapshot shows of later changes is applied once more.
-//! 3. A row of the copy is the row in words, and until when it lives.
+//! 1. One transaction of the copy stores the changes of a transaction and its number, so after any kill both exist, or
+//!    neither.
+//! 2. A changed table is copied again from a snapshot, whose commits are first made durable. Later changes that the
+//!    snapshot already shows are applied again.
+//! 3. A row of the copy has the row as text, and its expiry time.
 
 use super::expiring::{EXPIRING, UNTIL, now};
 use super::readers::is_passing;
@@ -21,10 +21,10 @@ use std::time::Duration;
 
 const ROWS: &str = "rows";
 const POSITION: &str = "position";
-/// Pause before a process that is not there is looked for again.
+/// Pause before the next attempt to connect to a process that does not serve readers.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// See the file's head.
+/// The copy; the head of this file has its rules.
 pub struct ChangeCopy {
     db: Database,
     /// table, id | until, row
@@ -33,10 +33,10 @@ pub struct ChangeCopy {
     position: Table,
 }
 
-/// A row: its id, until when it lives, all of it in words.
+/// A row: its id, its expiry time, the row as text.
 type Copied = (u64, Option<DateTime>, String);
 
-/// Where a table is copied from.
+/// The source of a copied table.
 enum Source<'a> {
     Own(&'a Database),
     Other(&'a Reader),
@@ -54,7 +54,7 @@ fn rows_in(db: &Database, table: &str) -> Result<Vec<Copied>> {
 }
 
 impl Source<'_> {
-    /// Rule 2. No rows, if the table is not there.
+    /// The rows of a table (rule 2); none if the table does not exist.
     fn rows_of(&self, table: &str) -> Result<Vec<Copied>> {
         let rows = match self {
             Source::Own(db) => rows_in(db, table),
@@ -77,7 +77,7 @@ impl Source<'_> {
 }
 
 impl ChangeCopy {
-    /// Opens the copy in a folder; makes it, if there is none.
+    /// Opens the copy in a folder; creates it if it does not exist.
     ///
     /// # Errors
     /// The engine's.
@@ -153,7 +153,7 @@ impl ChangeCopy {
         }
     }
 
-    /// Rule 1.
+    /// Applies the changes of a transaction (rule 1).
     fn apply(&self, changes: &[Change], sequence: u64, source: &Source<'_>) -> Result<()> {
         let mut txn = self.db.begin()?;
         for change in changes {
@@ -227,11 +227,11 @@ mod tests {
     use super::*;
     use std::time::Instant;
 
-    /// How long a test waits for the expiry thread.
+    /// Maximum wait of a test for the expiry thread.
     const LIMIT: Duration = Duration::from_secs(60);
 
-    /// Catches up until the copy is equal. One look is not enough: while the expiry thread commits, the log is read up
-    /// to its transaction only.
+    /// Catches up until the copy is equal. One attempt is not enough, because while the expiry thread commits, the log
+    /// is readable only up to its transaction.
     fn until_equal(copy: &ChangeCopy, db: &Database) -> Result<()> {
         let begun = Instant::now();
         loop {

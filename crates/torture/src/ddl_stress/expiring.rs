@@ -18,15 +18,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The table that keeps the rows: id, until, note; now and then one column more.
 const KEPT: &str = "torture_kept";
-/// The one in which they expire.
+/// The table whose rows expire.
 pub(super) const EXPIRING: &str = "torture_expiring";
-/// The column that says when.
+/// The expiry column.
 pub(super) const UNTIL: &str = "until";
 const IDS: u64 = 500;
 const NOTE_BYTES: usize = 1500;
 const EXTRA: &str = "extra";
 
-/// Rows by id: until when, and the note.
+/// Rows by id: expiry time and note.
 type Rows = BTreeMap<u64, (Option<DateTime>, String)>;
 
 pub(super) fn now() -> DateTime {
@@ -34,7 +34,7 @@ pub(super) fn now() -> DateTime {
     DateTime::from_unix_us(us.try_into().unwrap_or(i64::MAX))
 }
 
-/// Makes the tables unless they are there.
+/// Creates the tables unless they exist.
 pub(super) fn prepare(store: &Embedded) -> Result<()> {
     let db = store.database();
     for name in [KEPT, EXPIRING] {
@@ -49,7 +49,7 @@ pub(super) fn prepare(store: &Embedded) -> Result<()> {
     Ok(())
 }
 
-/// In the past, soon, later, or never.
+/// A random expiry time: in the past, soon, later, or never.
 fn random_until(random: &mut Rng) -> Option<DateTime> {
     let from_now_ms = match random.u32(..8) {
         0 => -random.i64(0..2000),
@@ -60,7 +60,7 @@ fn random_until(random: &mut Rng) -> Option<DateTime> {
     Some(DateTime::from_unix_us(now().unix_us() + 1000 * from_now_ms))
 }
 
-/// One transaction: rows are put and deleted in both tables; seldom all of them.
+/// Runs one transaction, which puts and deletes rows in both tables; rarely all of them.
 pub(super) fn change(db: &Database, ack: &mut Acknowledger<Table>, random: &mut Rng) -> Result<()> {
     let tables = [db.table(KEPT)?, db.table(EXPIRING)?];
     let mut txn = begin(db, random)?;
@@ -85,7 +85,7 @@ pub(super) fn change(db: &Database, ack: &mut Acknowledger<Table>, random: &mut 
     end(txn, ack, random)
 }
 
-/// Gives one of the tables a column, or takes it.
+/// Adds a column to one of the tables, or drops it.
 pub(super) fn change_table(db: &Database, random: &mut Rng) -> Result<()> {
     let name = if random.bool() { KEPT } else { EXPIRING };
     let has_extra = db.table(name)?.columns().iter().any(|column| column.name == EXTRA);
@@ -101,7 +101,7 @@ fn row(row: highwater::Result<Row>) -> Result<(u64, (Option<DateTime>, String))>
     Ok((row.u64("id"), (until, row.str("note").to_string())))
 }
 
-/// What is wrong with the tables after a crash, one line each.
+/// The problems of the tables after a crash, one line each.
 pub(super) fn verify(db: &Database) -> Result<Vec<String>> {
     let (tables, begun, mut read) = ([db.table(KEPT)?, db.table(EXPIRING)?], now(), db.snapshot()?);
     let kept = read.scan(&tables[0]).iter()?.map(row).collect::<Result<_>>()?;
@@ -109,7 +109,7 @@ pub(super) fn verify(db: &Database) -> Result<Vec<String>> {
     Ok(differences(&kept, &expiring, [begun, now()]))
 }
 
-/// What is wrong with a reader's snapshot.
+/// The problems of a reader's snapshot.
 pub(super) fn verify_snapshot(snapshot: &mut ReaderSnapshot) -> Result<Vec<String>> {
     let begun = now();
     let kept = snapshot.scan(KEPT).iter()?.map(row).collect::<Result<_>>()?;
@@ -117,7 +117,7 @@ pub(super) fn verify_snapshot(snapshot: &mut ReaderSnapshot) -> Result<Vec<Strin
     Ok(differences(&kept, &expiring, [begun, now()]))
 }
 
-/// Rule 1, of rows that were read between two times.
+/// The violations of rule 1 in rows that were read between two times.
 fn differences(kept: &Rows, expiring: &Rows, [begun, ended]: [DateTime; 2]) -> Vec<String> {
     let mut problems = Vec::new();
     for (id, row) in expiring {

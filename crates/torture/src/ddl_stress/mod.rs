@@ -1,4 +1,4 @@
-//! What the crash test does concurrently with TPC-C: schema changes next to writers that have read before, and large
+//! The load that the crash test runs concurrently with TPC-C: schema changes, writers that have read before, and large
 //! transactions.
 //!
 //! Threads: `WRITERS` that read a table, wait a little, then write it; one whose every transaction changes all rows of
@@ -9,12 +9,12 @@
 //! their changes, and a consumer follows them (`change_copy`).
 //!
 //! Rules
-//! 1. Those that write commit through an `Acknowledger`, as TPC-C's clients do; their numbers follow the clients'.
-//! 2. Every transaction of the large one gives all rows one generation. So after any crash all have the same.
+//! 1. Writers commit through an `Acknowledger`, as TPC-C's clients do; their client numbers follow TPC-C's.
+//! 2. Every large transaction gives all rows one generation. So after any crash all rows have the same one.
 //! 3. Transactions have any level of isolation.
-//! 4. What makes everything durable, flushes of the log and schema changes, is recorded (`DurableCalls`).
-//! 5. Work that fails because of another transaction, a schema change or a full disk is tried again; any other error
-//!    ends the run.
+//! 4. Calls that make everything durable (flushes of the log and schema changes) are recorded (`DurableCalls`).
+//! 5. Work that fails because of another transaction, a schema change or a full disk is retried; any other error ends
+//!    the run.
 
 mod change_copy;
 mod expiring;
@@ -44,11 +44,11 @@ use tables::TableChanger;
 
 /// Threads that read, then write.
 const WRITERS: u64 = 3;
-/// Threads that change rows all over large indexes.
+/// Threads that change random rows of large indexes.
 const WIDE_WRITERS: u64 = 2;
 /// Threads that change the table whose rows expire.
 const EXPIRING_WRITERS: u64 = 2;
-/// How many clients of the record of acknowledged commits it takes.
+/// Number of clients that it has in the record of acknowledged commits.
 pub const CLIENTS: u64 = WRITERS + 1 + WIDE_WRITERS + EXPIRING_WRITERS;
 
 /// The writers' table: id, a, b. Half of its ids have no row.
@@ -64,15 +64,15 @@ const FILLER_BYTES: usize = 400;
 pub struct DdlStress {
     /// Folder of the record of acknowledged commits.
     pub acknowledgements: PathBuf,
-    /// Its first number there.
+    /// Its first client number in that record.
     pub first_client: u64,
     /// Seed of the random numbers.
     pub seed: u64,
-    /// Options that are not changed, since they were given.
+    /// Options that the user has set, which are not changed.
     pub given_options: Vec<String>,
 }
 
-/// Makes the tables unless they are there.
+/// Creates the tables unless they exist.
 ///
 /// # Errors
 /// The store's.
@@ -100,7 +100,7 @@ pub fn prepare(store: &Embedded) -> Result<()> {
     Ok(txn.commit()?)
 }
 
-/// What is wrong with the tables after a crash, one line each; `folder` has the record.
+/// The problems of the tables after a crash, one line each; `folder` has the record.
 ///
 /// # Errors
 /// The store's.
@@ -108,8 +108,8 @@ pub fn verify(store: &Embedded, folder: &Path) -> Result<Vec<String>> {
     Ok([of_large(store)?, tables::verify(store.database(), folder, false)?].concat())
 }
 
-/// The same check after a crash that may have lost the last commits. If nothing is wrong, the record continues from
-/// what is there.
+/// The same check after a crash that may have lost the last commits. If there is no problem, the record continues from
+/// the database's contents.
 ///
 /// # Errors
 /// The store's, or a record that cannot be written.
@@ -218,7 +218,7 @@ pub(super) fn begin(db: &Database, random: &mut Rng) -> Result<WriteTxn> {
     Ok(db.begin_with(TxnOptions { isolation, ..TxnOptions::default() })?)
 }
 
-/// Commits, or rolls back now and then.
+/// Usually commits, sometimes rolls back.
 pub(super) fn end(txn: WriteTxn, ack: &mut Acknowledger<Table>, random: &mut Rng) -> Result<()> {
     if random.u32(..5) == 0 {
         return Ok(txn.rollback()?);
@@ -299,7 +299,7 @@ fn change_schemas(db: &Database, durable: &DurableCalls, random: &mut Rng) -> Re
     Ok(())
 }
 
-/// Makes everything durable, now and then: so seldom that there is something to lose.
+/// Sometimes makes everything durable, rarely enough that a crash can lose commits.
 fn flush(db: &Database, durable: &DurableCalls, random: &mut Rng) -> Result<()> {
     std::thread::sleep(Duration::from_millis(random.u64(..400)));
     durable.call(|| db.flush_log())

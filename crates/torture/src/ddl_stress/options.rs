@@ -7,7 +7,7 @@ use highwater::config::ChangeBuffering;
 use highwater_bench::Result;
 use std::time::Duration;
 
-/// Options that stay as they are.
+/// Options that are not changed.
 const NOT_CHANGED: [(&str, &str); 3] = [
     ("change_log_expire_seconds", "the follower of the change log is killed, and finds then what it has not taken"),
     ("flush_log_at_trx_commit", "what a crash may take is judged by the mode of the opening"),

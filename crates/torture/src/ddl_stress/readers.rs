@@ -1,11 +1,11 @@
-//! Part of the crash test: the process that will kill the other one reads its database meanwhile.
+//! Reads of snapshots in the crash test: the parent process reads the database of the child process before it kills it.
 //!
 //! Rules
 //! 1. Each snapshot is one moment: the sums of condition 1 agree, and all rows of the table that is changed as a whole
-//!    have one generation. No row has expired, and none is gone that has not.
-//! 2. The kill ends a snapshot, and a change of a table may keep it from that table. Where the disk loses its power,
-//!    the process says that its database has stopped, and the folder goes away. Every other error is a finding.
-//! 3. Nothing waits for the process that is gone: each call ends.
+//!    have one generation. A snapshot has no expired row, and every row that has not expired.
+//! 2. These errors of a read are expected: the child was killed; a table is being changed; on a disk that loses its
+//!    power the child's database has stopped, or the folder is gone. Every other error is a finding.
+//! 3. No call waits for a killed process.
 
 use super::LARGE;
 use super::expiring;
@@ -15,11 +15,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Pause before a process that is not there yet, or not any more, is looked for again.
+/// Pause before the next attempt to connect to a child that does not serve readers.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Reads snapshots of the database in a folder, which another process has open, until `ends`; returns how many were
-/// read to their end. `loses_power`: the folder's disk does.
+/// Reads snapshots of the database in a folder, which another process has open, until `ends`; returns the number of
+/// snapshots that were read completely. `loses_power`: the folder's disk loses its power.
 ///
 /// # Errors
 /// A snapshot is not one moment, or its reading fails otherwise than by rule 2.
@@ -36,8 +36,8 @@ pub fn read_snapshots(folder: &Path, has_stress: bool, loses_power: bool, ends: 
     Ok(snapshots)
 }
 
-/// Whether the end of the process that writes explains this error of a reader, or a table that is changed;
-/// `loses_power`: its disk does.
+/// Whether an error of a reader is one of the expected errors of rule 2. `loses_power`: the folder's disk loses its
+/// power.
 pub(super) fn is_passing(error: &Engine, loses_power: bool) -> bool {
     match error {
         Engine::NotServed { .. } | Engine::ReaderDisconnected { .. } | Engine::Open(_) => true,

@@ -1,17 +1,17 @@
-//! What the crash test's changing table looks like, and what is recorded of it outside the database.
+//! The shape of the crash test's changing table, and the record of it outside the database.
 //!
 //! Rules
-//! 1. Before a change the new shape is recorded as wanted, and after the call has returned the present one as it is. So
-//!    after any crash the table has the shape that was recorded last as it is, or the one that was wanted since.
+//! 1. Before a change the new shape is recorded as *wanted*, and after the call has returned the present shape as
+//!    *reached*. So after any crash the table has the last reached shape, or the shape wanted since.
 //! 2. Changes of a table are durable when they return, in every mode; only the transaction that fills the table may be
-//!    lost where commits may be.
+//!    lost, if commits may be lost.
 
 use highwater::{Database, Error as Engine, Table, Type};
 use highwater_bench::workload::tpcc::acknowledge::{Record, RecordFile, file_path, records};
 use highwater_bench::{Error, Result};
 use std::path::Path;
 
-/// The table's names in turn. Its columns: id, generation, filler; now and then one more.
+/// The table's alternating names. Its columns: id, generation, filler; sometimes one more.
 pub(super) const NAMES: [&str; 2] = ["torture_changed", "torture_renamed"];
 pub(super) const GENERATION: [&str; 2] = ["generation", "version"];
 pub(super) const ADDED: &str = "added";
@@ -19,20 +19,20 @@ pub(super) const ADDED_AT: usize = 3;
 pub(super) const ADDED_TYPES: [Type; 3] = [Type::U16, Type::U32, Type::U64];
 pub(super) const INDEX: &str = "by_generation";
 pub(super) const ROWS: u64 = 300;
-/// How often the filler can be widened.
+/// Maximum number of widenings of the filler.
 pub(super) const WIDTHS: u8 = 100;
 
 /// The shape of the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Shape {
     pub is_there: bool,
-    /// Which of the [`NAMES`].
+    /// Index into [`NAMES`].
     pub name: u8,
-    /// Which name of the column.
+    /// Index of the column's name.
     pub generation: u8,
-    /// The added column, if it is there: 1 + which of its types.
+    /// The added column: 1 + the index of its type; 0 if there is none.
     pub added: u8,
-    /// How often the filler was widened.
+    /// Number of widenings of the filler.
     pub width: u8,
     pub has_index: bool,
     pub is_filled: bool,
@@ -58,7 +58,7 @@ impl Shape {
     /// The shape that the database has, its rows included.
     ///
     /// # Errors
-    /// The engine's; [`Error::Data`] says what is half of a change.
+    /// The engine's; [`Error::Data`] names an incomplete change.
     pub(super) fn of(db: &Database) -> Result<Shape> {
         let mut found = find(db)?;
         let Some((name, table)) = found.pop() else { return Ok(Shape::default()) };
@@ -92,7 +92,7 @@ impl Shape {
     }
 }
 
-/// The table and which name it has.
+/// The tables with these names, each with the index of its name.
 pub(super) fn find(db: &Database) -> Result<Vec<(usize, Table)>> {
     let mut found = Vec::new();
     for (at, name) in NAMES.iter().enumerate() {
@@ -105,7 +105,7 @@ pub(super) fn find(db: &Database) -> Result<Vec<(usize, Table)>> {
     Ok(found)
 }
 
-/// The client under which shapes are recorded, and what a record's moments say.
+/// The client number under which shapes are recorded, and the moments that distinguish wanted from reached shapes.
 const SHAPES: u64 = u64::MAX - 1;
 const WANTED: u64 = 1;
 const PRESENT: u64 = 2;
@@ -140,7 +140,7 @@ fn possible(folder: &Path) -> Result<Vec<Shape>> {
     Ok([present].into_iter().chain(since.iter().map(|record| Shape::decode(record.number))).collect())
 }
 
-/// What is wrong with the table after a crash, which may have taken the last commits or not.
+/// The problem of the table after a crash, which may have lost the last commits if `may_lose_commits`.
 ///
 /// # Errors
 /// The engine's.

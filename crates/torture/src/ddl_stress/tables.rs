@@ -3,7 +3,7 @@
 //! file is compacted meanwhile.
 //!
 //! Rules
-//! 1. One thread changes the table, so that at any moment it has at most one of its names. What it does is recorded
+//! 1. One thread changes the table, so that at any moment it has at most one of its names. Its changes are recorded
 //!    outside the database ([`super::table_shape`]).
 //! 2. All rows are inserted by one transaction, and each transaction gives all of them one generation.
 //! 3. The added column has its default in each row: no client changes it.
@@ -35,7 +35,7 @@ impl TableChanger {
         Ok(changer)
     }
 
-    /// One change of the table; creates it if it is not there.
+    /// Makes one change of the table; creates it if it does not exist.
     pub(super) fn change(&mut self, db: &Database, durable: &DurableCalls, random: &mut Rng) -> Result<()> {
         std::thread::sleep(Duration::from_millis(random.u64(..10)));
         let wanted = self.next(random);
@@ -77,7 +77,7 @@ impl TableChanger {
     }
 }
 
-/// Changes the table from one shape to another, which differs in one thing.
+/// Changes the table to another shape, which differs in one property.
 fn make(db: &Database, from: Shape, to: Shape) -> highwater::Result<()> {
     let name = NAMES[usize::from(from.name)];
     let alter = |change| db.alter_table(name, &[change]).map(drop);
@@ -129,14 +129,14 @@ pub(super) fn write(db: &Database, random: &mut Rng) -> Result<()> {
     Ok(txn.commit()?)
 }
 
-/// Makes the data file as short as it can be.
+/// Compacts the data file.
 pub(super) fn compact(db: &Database, random: &mut Rng) -> Result<()> {
     std::thread::sleep(Duration::from_millis(random.u64(20..300)));
     db.compact(&mut |_| ControlFlow::Continue(()))?;
     Ok(())
 }
 
-/// What is wrong with the table after a crash, one line each.
+/// The problems of the table after a crash, one line each.
 pub(super) fn verify(db: &Database, folder: &Path, may_lose_commits: bool) -> Result<Vec<String>> {
     let mut problems: Vec<String> = problem(db, folder, may_lose_commits)?.into_iter().collect();
     for (at, table) in find(db)? {

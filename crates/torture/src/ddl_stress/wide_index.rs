@@ -1,5 +1,5 @@
-//! A table whose secondary indexes do not fit the crash test's pool, and writers that change rows all over them: most
-//! changes of the indexes' leaves are made while the leaves are not in the pool.
+//! A table whose secondary indexes do not fit in the crash test's pool, and writers that change random rows, so most
+//! changed leaves of the indexes are not in the pool.
 
 use super::end;
 use fastrand::Rng;
@@ -15,12 +15,12 @@ const IDS: u64 = 30_000;
 /// Different values of the second column.
 const WIDE_ROWS: u64 = 3000;
 
-/// A column's text: wide, so that an index of them is several times a pool of 8 MiB.
+/// A column's text: wide, so that an index on it is several times as large as a pool of 8 MiB.
 fn text(number: u64) -> String {
     format!("{number:020} {}", "wide ".repeat(44))
 }
 
-/// Makes the table unless it is there.
+/// Creates the table unless it exists.
 pub(super) fn prepare(store: &Embedded) -> Result<()> {
     if store.table(WIDE)?.is_some() {
         return Ok(());
@@ -44,7 +44,7 @@ fn insert(txn: &mut WriteTxn, table: &Table, id: u64, random: &mut Rng) -> Resul
     Ok(())
 }
 
-/// One transaction: rows all over the indexes are inserted, changed and deleted.
+/// Runs one transaction, which inserts, changes and deletes random rows.
 pub(super) fn change(db: &Database, table: &Table, ack: &mut Acknowledger<Table>, random: &mut Rng) -> Result<()> {
     let mut txn = db.begin()?;
     for _ in 0..random.u32(1..20) {

@@ -1,10 +1,9 @@
-//! How the cost of an operation grows with what it has to do, and whether the purge backlog returns to its level
-//! under skew.
+//! The growth of an operation's cost with its size, and of the purge backlog under skewed loads.
 //!
 //! Rules
 //! 1. Each operation is done at N, 2N and 4N, over a database in memory, most of them in the calling thread with the
 //!    engine's background steps in between. Preparations are not counted.
-//! 2. What is counted is processor time of the process, where the system has it: other programs change it little.
+//! 2. The cost is the processor time of the process, if the system reports it: other programs affect it little.
 //! 3. N log N takes 4 to 5 times as long at 4N as at N, a quadratic operation 16 times: [`MAX_RATIO`] is in between. N
 //!    is chosen so that the constant part is small compared with the part that grows.
 //! 4. A busy machine makes times longer, never shorter. So the smallest of several rounds counts, and an operation that
@@ -18,21 +17,21 @@ pub use operations::OPERATIONS;
 use std::time::{Duration, Instant};
 pub use steady::{Load, STEADY, Steady};
 
-/// 4N may cost this many times N.
+/// Maximum ratio of the costs at 4N and at N.
 pub const MAX_RATIO: f64 = 9.0;
-/// How often each size is measured at most.
+/// Maximum number of measurements of each size.
 const MAX_ROUNDS: u32 = 5;
 
-/// An operation, and how much of it is done at N.
+/// An operation, and its size N.
 #[derive(Clone, Copy, Debug)]
 pub struct Growing {
     /// Name.
     pub name: &'static str,
-    /// What N counts.
+    /// The unit of N.
     pub of: &'static str,
-    /// N.
+    /// The size N.
     pub size: usize,
-    /// Does it for a size.
+    /// Runs the operation at a size.
     pub(crate) run: fn(usize) -> Result<Duration>,
 }
 
@@ -41,17 +40,17 @@ pub struct Growing {
 pub struct Growth {
     /// At N, 2N and 4N.
     pub times: [Duration; 3],
-    /// How often each was measured.
+    /// Number of measurements of each size.
     pub rounds: u32,
 }
 
 impl Growth {
-    /// How many times as long 4N took as N.
+    /// The ratio of the times at 4N and at N.
     pub fn ratio(&self) -> f64 {
         self.times[2].as_secs_f64() / self.times[0].as_secs_f64().max(f64::MIN_POSITIVE)
     }
 
-    /// Whether that is no more than N log N, with tolerance.
+    /// Whether the growth is at most N log N, with tolerance.
     pub fn is_bounded(&self) -> bool {
         self.ratio() <= MAX_RATIO
     }
@@ -92,7 +91,7 @@ fn processor_time() -> Option<Duration> {
     Some(Duration::from_nanos(nanoseconds))
 }
 
-/// Runs `work` and returns how much processor time it took, or how long where that is unknown.
+/// Runs `work`; returns its processor time, or its wall time if the former is unknown.
 fn timed(work: impl FnOnce() -> Result<()>) -> Result<Duration> {
     let (processor, since) = (processor_time(), Instant::now());
     work()?;

@@ -97,7 +97,7 @@ fn savepoints(n: usize) -> Result<Duration> {
     })
 }
 
-/// Opens a database whose power went while the transaction was active that `work` began. Its redo is durable.
+/// Opens a database after a power cut during the transaction that `work` began, whose redo is durable.
 fn cut_off(work: impl FnOnce(&Database, &Table) -> Result<WriteTxn>) -> Result<Duration> {
     let storage = StorageSet::memory();
     let db = open(storage.clone())?;
@@ -230,7 +230,7 @@ fn open_tables(n: usize) -> Result<Duration> {
     })
 }
 
-/// Takes a backup and this many incremental ones, and makes a database of them.
+/// Takes a full backup and this many incremental ones, and restores them.
 fn backup_chain(n: usize) -> Result<Duration> {
     let folder = Scratch::new()?;
     let db = Database::open_storage(StorageSet::memory(), options())?;

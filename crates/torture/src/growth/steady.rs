@@ -1,10 +1,10 @@
-//! Loads with skew, and whether the purge backlog returns to its level.
+//! Skewed loads, under which the purge backlog must not grow.
 //!
 //! Rules
-//! 1. Purge has a step for every few transactions: the work that a thread of its own does while the load continues. A
-//!    load whose backlog, or whose cost, is larger at the end than at the beginning grows.
-//! 2. What is compared are two equal parts of one load: the second quarter, after which the level is reached, and the
-//!    last.
+//! 1. Purge runs a step for every few transactions, as its thread does during a load. A load grows if its backlog or
+//!    its cost is larger at the end than at the beginning.
+//! 2. Two equal parts of one load are compared: the second quarter, at whose end the level is reached, and the last
+//!    quarter.
 
 use super::operations::{open, table};
 use super::timed;
@@ -14,13 +14,13 @@ use highwater_bench::Result;
 use highwater_storage::StorageSet;
 use std::time::Duration;
 
-/// The last quarter may cost this many times the second.
+/// Maximum ratio of the costs of the last and the second quarter.
 const MAX_RATIO: f64 = 3.0;
-/// Transactions that may be left when the load ends and purge has had its steps.
+/// Maximum history list length after the load and the last steps of purge.
 const MAX_LEFT: u64 = 400;
 /// Rounds of a load; a multiple of four.
 const ROUNDS: usize = 40;
-/// How often a load is tried that costs too much: the machine may be busy.
+/// Maximum number of trials of a load that costs too much, because the machine may be busy.
 const MAX_TRIES: u32 = 3;
 
 /// A load.
@@ -28,7 +28,7 @@ const MAX_TRIES: u32 = 3;
 pub struct Load {
     /// Name.
     pub name: &'static str,
-    /// What happens in a round.
+    /// Description of a round.
     pub what: &'static str,
     round: fn(&mut World, usize) -> Result<()>,
 }
@@ -40,19 +40,19 @@ pub const STEADY: &[Load] = &[
     Load { name: "snapshot", what: "as hot-key, with a snapshot held for ten rounds", round: snapshot },
 ];
 
-/// What a load came to.
+/// The result of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Steady {
-    /// Transactions that wait for purge after the second quarter and after the last.
+    /// History list length after the second quarter and after the last.
     pub left: [u64; 2],
     /// Pages of undo and of the table, in bytes, after each of them.
     pub undo_bytes: [u64; 2],
-    /// What the two quarters cost.
+    /// Costs of the two quarters.
     pub times: [Duration; 2],
 }
 
 impl Steady {
-    /// Whether the load is as it was.
+    /// Whether the load has not grown.
     pub fn is_steady(&self) -> bool {
         self.left.iter().all(|left| *left <= MAX_LEFT) && self.costs_the_same()
     }

@@ -1,12 +1,12 @@
-//! Whether the levels of isolation hold: known anomalies one by one, and random histories.
+//! Tests of the isolation levels: known anomalies one by one, and random histories.
 //!
-//! | room | what |
+//! | module | what |
 //! |---|---|
 //! | `setting.rs` | the levels, and the setting that makes one of them two |
 //! | `hermitage/` | the schedules of the literature, played on Highwater and through SQL on a server |
 //! | `histories/` | random transactions in threads; a checker that names the anomalies that occurred |
 //!
-//! What each level promises is at [`highwater::Isolation`]; docs/design/isolation.md has the table.
+//! [`highwater::Isolation`] has the promises of each level; docs/design/isolation.md has the table.
 
 pub mod hermitage;
 pub mod histories;

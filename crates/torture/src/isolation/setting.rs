@@ -2,7 +2,7 @@
 
 use highwater::{Isolation, TxnOptions};
 
-/// A level of isolation with its setting.
+/// An isolation level, with first committer wins or without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Setting {
     /// READ UNCOMMITTED.
@@ -36,7 +36,7 @@ impl Setting {
         }
     }
 
-    /// A transaction of Highwater.
+    /// The options of a transaction of Highwater.
     pub fn options(self) -> TxnOptions {
         TxnOptions {
             isolation: self.isolation(),
@@ -45,8 +45,8 @@ impl Setting {
         }
     }
 
-    /// What a session of MariaDB says before its first transaction on tables of a storage engine, which names the
-    /// variables.
+    /// The statements that a session of MariaDB runs before its first transaction on tables of a storage engine, whose
+    /// name begins the variables.
     pub fn statements(self, engine: &str) -> [String; 2] {
         let level = self.isolation().name().to_uppercase().replace('-', " ");
         let on = if self == Setting::FirstCommitterWins { "ON" } else { "OFF" };

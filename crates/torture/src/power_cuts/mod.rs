@@ -5,17 +5,18 @@
 //!    alphabet of the tortures on tables of its own, until the power is cut: at any write or
 //!    sync, or a few of them after leaves were merged, after changes were carried forward, after a checkpoint, while
 //!    the database closes.
-//! 2. What was not synced is kept, lost or torn at random. Often recovery is cut as well, up to three times in a row.
-//! 3. The database is opened. Every row must be what the last commit made it, each secondary index must have exactly
-//!    the rows' entries in their order, the player's tables must hold what its oracle says, and the check must find
+//! 2. Unsynced writes are kept, lost or torn at random. Often recovery is cut as well, up to three times in a row.
+//! 3. The database is opened. Every row must be that of the last commit, each secondary index must have exactly the
+//!    rows' entries in their order, the player's tables must hold what its oracle says, and the check must find
 //!    nothing. The next life continues from there.
 //!
 //! Rules
-//! 1. A transaction whose commit was not acknowledged may be there or not, but not by half. Of those that were
-//!    acknowledged and need not be durable (`flush_log_at_trx_commit` 0 and 2) the last ones may be lost, the rows' and
-//!    the player's up to one moment.
-//! 2. All that is random comes from the seed. (Background threads do not: a seed repeats the choices, not the states.)
-//! 3. Nothing is taken for granted about how changes are buffered: the same trial holds for every mode.
+//! 1. A transaction whose commit was not acknowledged may survive or not, but only as a whole. The last acknowledged
+//!    transactions that need not be durable (`flush_log_at_trx_commit` 0 and 2) may be lost, those of the rows and of
+//!    the player from the same moment on.
+//! 2. The seed determines all random choices, but not the scheduling of background threads: a seed repeats the choices,
+//!    not the states.
+//! 3. The same trial holds for every mode of change buffering.
 
 mod rows;
 
@@ -28,18 +29,18 @@ use highwater_bench::{Error, Result};
 use highwater_storage::{Faults, StorageSet};
 use rows::Rows;
 
-/// Rows at the beginning: their indexes take several times the smallest pool.
+/// Initial number of rows: their indexes are several times as large as the smallest pool.
 const ROWS: u64 = 3000;
-/// Most transactions of a life.
+/// Maximum number of transactions of a life.
 const MAX_TRANSACTIONS: u32 = 120;
-/// Letters that are played after a transaction.
+/// Number of letters played after a transaction.
 const LETTERS: u32 = 4;
-/// How long anything waits for a lock: only the one thread could let it go.
+/// Lock wait timeout: the only thread is the one that could release the lock.
 const LOCK_WAIT_TIMEOUT_MS: u64 = 1;
-/// Most cuts of recovery in a row.
+/// Maximum number of consecutive cuts of recovery.
 const MAX_RECOVERIES: u32 = 3;
 
-/// When the power is cut.
+/// The moment of the power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
     /// At a write or sync chosen beforehand.
@@ -57,7 +58,7 @@ pub enum Moment {
 const MOMENTS: [Moment; 5] = [Moment::Any, Moment::Merge, Moment::Carry, Moment::Checkpoint, Moment::Close];
 
 impl Moment {
-    /// What it waits for.
+    /// The counter whose growth is awaited.
     fn counter(self, stats: &StatsSnapshot) -> u64 {
         match self {
             Moment::Any | Moment::Close => 0,
@@ -68,7 +69,7 @@ impl Moment {
     }
 }
 
-/// What happened in some lives.
+/// Counts over lives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Cuts while transactions ran or the database closed.
@@ -84,12 +85,12 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// All cuts, each followed by a comparison in the end.
+    /// All cuts.
     pub fn all_cuts(&self) -> u64 {
         self.cuts + self.recovery_cuts
     }
 
-    /// Adds what happened elsewhere.
+    /// Adds another tally.
     pub fn add(&mut self, other: &Tally) {
         self.cuts += other.cuts;
         self.recovery_cuts += other.recovery_cuts;
@@ -105,14 +106,14 @@ impl Tally {
     }
 }
 
-/// A database and what should be in it.
+/// A database and its expected contents.
 pub struct Trial {
     storage: StorageSet,
     options: Options,
     rows: Rows,
     player: Player,
     rng: Rng,
-    /// What happened so far.
+    /// The counts so far.
     pub tally: Tally,
 }
 
@@ -130,10 +131,10 @@ impl Trial {
         Ok(Trial { storage, options, rows, player: Player::default(), rng, tally: Tally::default() })
     }
 
-    /// One life, up to the comparison after its cut.
+    /// Runs one life, up to the comparison after its cut.
     ///
     /// # Errors
-    /// [`Error::Data`] says what was lost or wrong; the engine's error if the database cannot be opened.
+    /// [`Error::Data`] names a lost or wrong row; the engine's error if the database cannot be opened.
     pub fn live(&mut self) -> Result<()> {
         let moment = MOMENTS[self.rng.usize(..MOMENTS.len())];
         let faults = Faults::new();

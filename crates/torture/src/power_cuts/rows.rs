@@ -1,8 +1,8 @@
-//! The rows that should be there, the transactions that change them, and the comparison.
+//! The expected rows, the transactions that change them, and the comparison.
 //!
 //! Rules
-//! 1. Where a mode may lose acknowledged commits, a prefix of them must be there, no shorter than what is durable.
-//! 2. Each commit says how much others had acknowledged before it ([`Rows::survived`]).
+//! 1. If a mode may lose acknowledged commits, a prefix of them must survive that includes all durable ones.
+//! 2. Each commit records the number of changes that the player had acknowledged before it ([`Rows::survived`]).
 //!
 //! Tables: `t` with an id and two columns, each with an index that is not unique: one of nearly unique texts, one of
 //! few. `filler`: texts that are replaced to write much redo.
@@ -22,7 +22,7 @@ const SMALL_TABLE_ROWS: u32 = 400;
 
 type Map = BTreeMap<u64, (u32, u32)>;
 
-/// What the tables hold.
+/// The contents of the tables.
 #[derive(Clone, Debug, PartialEq)]
 struct Contents {
     /// The rows of `t`: the numbers that their texts begin with.
@@ -31,22 +31,22 @@ struct Contents {
     fillers: Vec<u8>,
 }
 
-/// What a commit left.
+/// The state after a commit.
 struct Commit {
     contents: Contents,
-    /// How much others had acknowledged when it was acknowledged.
+    /// Number of the player's acknowledged changes when it was acknowledged.
     others: usize,
 }
 
-/// What should be there.
+/// The expected contents.
 pub(super) struct Rows {
     /// The last durable commit, and those after it.
     commits: Vec<Commit>,
-    /// As the transaction that was committing when the power went off leaves them.
+    /// The contents after the transaction that was committing at the power cut.
     in_doubt: Option<Contents>,
 }
 
-/// Wide, so that few entries fit a leaf, and in the order of the numbers.
+/// The text for a number: wide, so that few entries fit in a leaf, and ordered as the numbers are.
 fn text(number: u32) -> String {
     format!("{number:010} is a number, and this is what makes the entries of the index wide")
 }
@@ -57,7 +57,7 @@ fn number(text: &str) -> Result<u32> {
 }
 
 impl Rows {
-    /// Makes the tables, with this many rows.
+    /// Creates the tables with this many rows.
     pub(super) fn create(db: &Database, rows: u64, rng: &mut Rng) -> Result<Rows> {
         let schema = Schema::new().column("id", Type::U64).column("a", Type::Text(100)).column("b", Type::Text(100));
         let schema = schema.primary_key(&["id"]).index("by_a", &["a"]).index("by_b", &["b"]);
@@ -84,13 +84,13 @@ impl Rows {
         &self.commits[self.commits.len() - 1].contents
     }
 
-    /// No crash can lose what was committed so far.
+    /// Notes that all commits so far are durable.
     pub(super) fn are_durable(&mut self) {
         self.commits.drain(..self.commits.len() - 1);
     }
 
-    /// One random transaction: committed, rolled back, or rolled back to a savepoint and committed. Others have
-    /// acknowledged so much.
+    /// Runs one random transaction: committed, rolled back, or rolled back to a savepoint and committed. `others`:
+    /// number of the player's acknowledged changes.
     pub(super) fn transact(&mut self, db: &Database, others: usize, rng: &mut Rng) -> Result<()> {
         let mut txn = db.begin()?;
         let (table, mut changed) = (db.table("t")?, self.newest().clone());
@@ -124,8 +124,8 @@ impl Rows {
         Ok(())
     }
 
-    /// Compares the database with the rows, and each of its indexes with its rows. Returns how much of what others
-    /// have acknowledged must be there, and may be.
+    /// Compares the database with the rows, and each of its indexes with its rows. Returns the range of the player's
+    /// acknowledged changes that may have survived.
     ///
     /// # Errors
     /// [`Error::Data`] names the first difference.
@@ -150,8 +150,8 @@ impl Rows {
         }
     }
 
-    /// Goes on from the commit that was found; how much of what others have acknowledged is there then: what came
-    /// before it, and nothing that came after the next one. If no commit left what was found, nothing changes.
+    /// Continues from the commit whose state was found; returns the range of the player's acknowledged changes that may
+    /// have survived: all before that commit, none after the next one. If no commit has that state, nothing changes.
     fn survived(&mut self, found: &Contents) -> RangeInclusive<usize> {
         let is_in_doubt = self.in_doubt.take().is_some_and(|contents| contents == *found);
         let equals: Vec<usize> = (0..self.commits.len()).filter(|at| self.commits[*at].contents == *found).collect();

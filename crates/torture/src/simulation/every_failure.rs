@@ -1,12 +1,11 @@
-//! One short life of a new database, again and again, each time with another operation that fails: the creation, the
-//! work and the closing.
+//! One short life of a new database (creation, work, close), repeated with each of its operations failing in turn.
 
 use super::{Simulation, Tally, verdict};
 use highwater_bench::{Error, Result};
 use highwater_storage::{FaultKind, Faults, Operation};
 
-/// What is made to fail, and how: once with an I/O error, which may lose what a sync was for, or because the disk is
-/// full from then on.
+/// The failing operations and their faults: one I/O error, in which a sync may lose the unsynced writes, or a disk that
+/// is full from then on.
 const FAILURES: [(Operation, FaultKind); 9] = [
     (Operation::Read, FaultKind::ErrorOnce),
     (Operation::Write, FaultKind::ErrorOnce),
@@ -19,8 +18,8 @@ const FAILURES: [(Operation, FaultKind); 9] = [
     (Operation::Reserve, FaultKind::DiskFull),
 ];
 
-/// Lets every operation of the first life of a database fail, each in a life of its own. After each the database is
-/// opened again and compared with the oracle; `tell` is called then.
+/// Lets every operation of the first life of a database fail, each in a separate life. After each life the database is
+/// reopened and compared with the oracle, and `tell` is called.
 ///
 /// # Errors
 /// [`Error::During`] names the operation and what was wrong.
@@ -45,7 +44,7 @@ pub fn every_failure(seed: u64, max_steps: u32, mut tell: impl FnMut()) -> Resul
 }
 
 impl Simulation {
-    /// The first life, in which these faults show; then, often after a power cut, a look at what there is.
+    /// Runs the first life with these faults; then compares the database, often after a power cut.
     fn fail_once(&mut self, faults: &Faults, stops: bool) -> Result<()> {
         self.tally.lives += 1;
         let lived = self.open(faults).and_then(|db| {

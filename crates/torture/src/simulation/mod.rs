@@ -1,24 +1,24 @@
-//! The whole engine on one thread, in simulated time, on simulated devices: one seed decides everything that happens.
+//! The whole engine on one thread, in simulated time, on simulated devices: one seed determines everything.
 //!
 //! How a life goes
-//! 1. A fault is chosen: a power cut at some write or sync, an operation that fails (a sync may lose what it was
-//!    for), or none (the database closes).
+//! 1. A fault is chosen: a power cut at some write or sync, an operation that fails (a sync may lose the unsynced
+//!    writes), or none (the database closes).
 //! 2. The database is opened and compared with the oracle. Then random steps follow: statements of several open
 //!    transactions, reads by held snapshots, commits and rollbacks, schema changes, and the steps that background
 //!    threads do otherwise, until the fault shows. Every answer is compared with the oracle's.
-//! 3. What was not synced is kept, lost or torn as the seed says; often the next opening is cut as well, and the one
-//!    after it. The next life continues from there. What else the same cut could have left is tried on copies of the
-//!    disks: each is opened, after cuts of openings too, and compared with the oracle.
-//! 4. Now and then there is a life on a copy of the disks that lie once (`silent_faults.rs`).
+//! 3. Unsynced writes are kept, lost or torn as the seed determines; often the next openings are cut as well. The next
+//!    life continues from there. Other outcomes of the same cut are tried on copies of the disks: each is opened,
+//!    sometimes after cuts of openings, and compared with the oracle.
+//! 4. Sometimes a life runs on a copy of the disks with one silent fault (`silent_faults.rs`).
 //!
-//! Beside that every operation of one short life is made to fail, one after another ([`every_failure`]).
+//! In addition every operation of one short life fails, one after another ([`every_failure`]).
 //!
 //! Rules
-//! 1. A transaction, or a schema change, whose end was not acknowledged may be there or not, but not by half.
+//! 1. A transaction or a schema change that was not acknowledged may survive or not, but only as a whole.
 //! 2. After a failed write or sync no change is acknowledged any more.
-//! 3. The same seed gives the same history ([`History`]): the place and the bytes of every change that was asked of the
-//!    devices, in order, and every outcome. Reads are no part of it. A disk that is full may break this: the engine
-//!    looks again after some time.
+//! 3. The same seed gives the same history ([`History`]): position and bytes of every change of the devices, in order,
+//!    and every outcome. Reads are not part of it. A full disk may break this, because the engine retries after some
+//!    time.
 
 mod every_failure;
 mod observed;
@@ -42,23 +42,23 @@ use setting::Setting;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Maximum number of steps of a life, unless another number is asked for.
+/// Maximum number of steps of a life by default.
 pub const MAX_STEPS: u32 = 400;
 /// Fewest steps of a life.
 const MIN_STEPS: u32 = 20;
 /// Pages of a new data file.
 const NEW_PAGES: u64 = 512;
-/// Most cuts of openings in a row.
+/// Maximum number of consecutive cuts of openings.
 const MAX_RECOVERIES: u32 = 3;
-/// Most outcomes of a power cut that are tried, in addition to the one that the database continues from.
+/// Maximum number of other outcomes of a power cut that are tried.
 const MAX_OTHERS: u32 = 2;
 
-/// What happened.
+/// The counts of a simulation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Lives, each ended by a fault or a close.
     pub lives: u64,
-    /// Power cuts while transactions ran or the database closed; each outcome that was tried counts.
+    /// Power cuts while transactions ran or the database closed; each tried outcome counts.
     pub cuts: u64,
     /// Power cuts of openings.
     pub recovery_cuts: u64,
@@ -66,20 +66,20 @@ pub struct Tally {
     pub failures: u64,
     /// Commits and schema changes that were acknowledged.
     pub acknowledged: u64,
-    /// Lives in which a disk lied.
+    /// Lives with a silent fault.
     pub silent_faults: u64,
     /// Of `silent_faults`, those in which something was reported.
     pub silent_faults_reported: u64,
-    /// Of `silent_faults`, those of lost writes after which an older version was read and nothing showed it.
+    /// Of `silent_faults`, lost writes after which an old version was read without any report.
     pub silent_faults_unseen: u64,
     /// Openings after a silent fault that skipped a rollback.
     pub rollbacks_skipped: u64,
-    /// Most extent maps that a database had.
+    /// Maximum number of extent maps of a database.
     pub extent_maps: u32,
 }
 
 impl Tally {
-    /// Adds what happened elsewhere.
+    /// Adds another tally.
     pub fn add(&mut self, other: &Tally) {
         self.lives += other.lives;
         self.cuts += other.cuts;
@@ -94,7 +94,7 @@ impl Tally {
     }
 }
 
-/// How a life ends.
+/// The end of a life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
     Cut,
@@ -102,7 +102,7 @@ enum Ending {
     Close,
 }
 
-/// A database, and everything that is known of it.
+/// A database and its oracle.
 pub struct Simulation {
     storage: StorageSet,
     setting: Arc<Setting>,
@@ -123,7 +123,7 @@ impl Simulation {
         Simulation::choosing(seed, Choices::of_seed(seed), max_steps)
     }
 
-    /// A new database, as these bytes choose it; they also choose what happens, which ends with them.
+    /// A new database with the decisions of these bytes; the simulation ends with the last byte.
     pub fn of_bytes(bytes: &[u8]) -> Simulation {
         Simulation::choosing(0, Choices::of_bytes(bytes), MAX_STEPS)
     }
@@ -163,7 +163,7 @@ impl Simulation {
         }
     }
 
-    /// How much happened so far.
+    /// The counts so far.
     pub fn tally(&self) -> Tally {
         self.tally
     }
@@ -178,12 +178,12 @@ impl Simulation {
         &self.player.played
     }
 
-    /// What happened so far.
+    /// The history so far.
     pub fn history(&self) -> &History {
         &self.history
     }
 
-    /// This many lives, and a look at the end.
+    /// Runs this many lives, and a comparison at the end.
     ///
     /// # Errors
     /// As [`live`](Simulation::live); it names the life.
@@ -198,7 +198,7 @@ impl Simulation {
         self.verify()
     }
 
-    /// One life.
+    /// Runs one life.
     ///
     /// # Errors
     /// [`Error::Data`] says what was lost or wrong; the engine's error if the database cannot be opened.
@@ -235,7 +235,7 @@ impl Simulation {
         if self.rng.u32(..4) == 0 { self.live_with_silent_fault() } else { Ok(()) }
     }
 
-    /// Now and then salvages the database, which was closed.
+    /// Sometimes salvages the closed database.
     fn salvage_closed(&mut self) -> Result<()> {
         if !self.opens_as_users_do() || self.rng.u32(..4) > 0 {
             return Ok(());
@@ -245,7 +245,7 @@ impl Simulation {
         salvage_all(&*disks.data, &self.setting.elsewhere(), oracle, played)
     }
 
-    /// Now and then opens the database as it is, and changes nothing.
+    /// Sometimes opens the database read-only.
     fn read_only(&mut self) -> Result<()> {
         if !self.opens_as_users_do() || self.rng.u32(..12) > 0 {
             return Ok(());
@@ -255,7 +255,7 @@ impl Simulation {
         read_only(&disks, &self.setting.elsewhere(), &mut oracle.clone(), played)
     }
 
-    /// Whether it can be opened in the manner of users' databases.
+    /// Whether it can be opened without the simulation's overrides.
     fn opens_as_users_do(&self) -> bool {
         !self.setting.grows
     }
@@ -297,7 +297,7 @@ impl Simulation {
         self.open_through(|number, _| faults.wrap_memory(memory[number as usize - 1].clone()))
     }
 
-    /// Opens the database; `wrap` is given the number of each device (1 data, 2 redo, 3 doublewrite).
+    /// Opens the database; `wrap` gets the number of each device (1 data, 2 redo, 3 doublewrite).
     fn open_through(&mut self, wrap: impl Fn(u64, Arc<dyn Device>) -> Arc<dyn Device>) -> Result<DeterministicDb> {
         let mut numbers = 1..;
         let mut number = || numbers.next().expect("a set has three devices");
@@ -309,8 +309,8 @@ impl Simulation {
         Ok(DeterministicDb::open(devices, options, &self.setting.overrides, self.now_ms.clone())?)
     }
 
-    /// Random steps, until an error or the end of the life, and whether it is right. A failure may be one that `stops`
-    /// the database.
+    /// Runs random steps until an error or the end of the life, and judges the result. `stops`: a failure may stop the
+    /// database.
     fn work(&mut self, db: &DeterministicDb, faults: &Faults, stops: bool) -> Result<()> {
         let count = self.rng.u32(MIN_STEPS..self.max_steps);
         let mut scene = Scene::with_backups(self.backups.take());
@@ -320,7 +320,7 @@ impl Simulation {
         verdict::of_work(worked, db.database(), faults, stops)
     }
 
-    /// This many random steps, until an error. Without `faults` anything may have failed.
+    /// Runs this many random steps, or up to an error. Without `faults` any operation may have failed.
     fn steps(&mut self, db: &DeterministicDb, count: u32, scene: &mut Scene, faults: Option<&Faults>) -> Result<()> {
         let (database, fills) = (db.database(), self.setting.grows);
         let before = self.player.acknowledged;
@@ -367,7 +367,7 @@ impl Simulation {
         }
     }
 
-    /// What else the power cut could have left, on a copy of the disks.
+    /// Tries another outcome of the power cut on a copy of the disks.
     fn try_another_outcome(&mut self) -> Result<()> {
         let mut copy = self.copied();
         copy.tally.cuts += 1;
@@ -385,7 +385,7 @@ impl Simulation {
         self.storage = self.storage.cut(self.rng.u64(..));
     }
 
-    /// Cuts the next openings too, in one case of three.
+    /// Cuts the next openings too, in a third of the cases.
     fn cut_openings(&mut self) {
         if self.rng.u32(..3) == 0 {
             (0..self.rng.u32(1..=MAX_RECOVERIES)).for_each(|_| self.cut_opening());

@@ -1,16 +1,16 @@
-//! What was asked of the devices of a simulation, in order.
+//! The requests to the devices of a simulation, in order.
 
 use highwater_storage::{Device, Request, TestDevice};
 use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
 
-/// What happened.
+/// An event of the history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
     /// A step ended, with this outcome.
     Step(u64),
-    /// Device `number` was asked for this.
+    /// Device `number` got this request.
     Asked { number: u64, what: &'static str, offset: u64, bytes: u64, sum: u32 },
 }
 
@@ -26,13 +26,13 @@ impl fmt::Display for Event {
     }
 }
 
-/// Everything that happened, in order; clones add to the same.
+/// All events in order; clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct History(Arc<Mutex<Vec<Event>>>);
 
 impl History {
-    /// Device `number` of a set, from 1 on, observed. Threads read when a database is opened, so reads are no part of
-    /// the history; nor is what is begun to be written back.
+    /// Wraps device `number` of a set, from 1 on, to record its requests. Reads are not recorded, because several
+    /// threads read at an opening; neither are requests to begin writeback.
     pub fn observe(&self, inner: Arc<dyn Device>, number: u64) -> Arc<dyn Device> {
         let history = self.clone();
         Arc::new(TestDevice::over(inner).before(move |request| {
@@ -57,7 +57,7 @@ impl History {
         self.0.lock().push(event);
     }
 
-    /// Where this history and another one part, as text; none if they are the same.
+    /// The first difference between two histories, as text; `None` if they are equal.
     pub fn difference(&self, other: &History) -> Option<String> {
         let (ours, theirs) = (self.0.lock().clone(), other.0.lock().clone());
         let at = (0..ours.len().max(theirs.len())).find(|at| ours.get(*at) != theirs.get(*at))?;

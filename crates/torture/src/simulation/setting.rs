@@ -1,4 +1,4 @@
-//! What a simulated database is made with, as the seed chooses: options, disks, whether it grows.
+//! The setting of a simulated database, determined by the seed: options, disks, growth.
 
 use super::NEW_PAGES;
 use crate::alphabet::choices::Choices;
@@ -11,7 +11,7 @@ use highwater_bench::Result;
 use highwater_storage::{DataKeys, EncryptionKey, MemoryDevice, Placement, StorageSet};
 use std::sync::Arc;
 
-/// Extents in a group where groups are to be small: those of a new file.
+/// Extents in a small group: those of a new file.
 const SMALL_GROUP_EXTENTS: u32 = 8;
 
 /// One database of this many is encrypted.
@@ -21,19 +21,19 @@ const ENCRYPTED_ONE_OF: u64 = 8;
 pub(super) struct Setting {
     pub options: Options,
     pub overrides: OpenOverrides,
-    /// Whether the file is to grow over several extent maps: small groups, many long rows.
+    /// Whether the file grows over several extent maps: small groups, many long rows.
     pub grows: bool,
     /// Bytes that a power cut does not tear.
     untorn_bytes: u32,
-    /// Lifetimes that the data device keeps apart.
+    /// Number of lifetimes that the data device separates.
     lifetime_streams: usize,
     disk: Disk,
-    /// Its disks are encrypted with these.
+    /// The data keys of its disks, if they are encrypted.
     keys: Option<Arc<DataKeys>>,
 }
 
 impl Setting {
-    /// As the seed of `rng` says.
+    /// A random setting.
     ///
     /// # Errors
     /// None: every value of an option is accepted.
@@ -63,7 +63,7 @@ impl Setting {
         self.keys.is_some()
     }
 
-    /// The set over disks of this database.
+    /// The set on these disks, encrypted if the database is.
     pub(super) fn over(&self, disks: StorageSet) -> StorageSet {
         match &self.keys {
             Some(keys) => disks.encrypted(Arc::clone(keys)),
@@ -84,7 +84,7 @@ impl Setting {
         (StorageSet::of_memory([data, disk(log_limit), disk(u64::MAX)]), is_small || has_small_log)
     }
 
-    /// The options of a copy elsewhere, on devices that may tear pages.
+    /// The options of a copy on other devices, which may tear pages.
     pub(super) fn elsewhere(&self) -> Options {
         Options { doublewrite: Doublewrite::On, flush_method: FlushMethod::Fsync, ..self.options.clone() }
     }

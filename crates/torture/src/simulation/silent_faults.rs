@@ -34,9 +34,9 @@ pub(super) enum SilentFault {
     FlippedRead,
     /// One write has a flipped bit.
     FlippedWrite,
-    /// Another place is read.
+    /// Another position is read.
     MisdirectedRead,
-    /// Another place is written, and the right one keeps an old version.
+    /// Another position is written, and the right one keeps an old version.
     MisdirectedWrite,
     /// Nothing is written.
     LostWrite,
@@ -60,7 +60,7 @@ impl SilentFault {
     }
 }
 
-/// When the silent fault happens; shared by the devices of a set.
+/// The plan of a silent fault, shared by the devices of a set.
 struct Plan {
     fault: SilentFault,
     /// Operations of its kind before it.
@@ -75,7 +75,7 @@ struct FaultyDevice {
     plan: Arc<Mutex<Plan>>,
 }
 
-/// What to do instead.
+/// The operation that replaces the requested one.
 enum Instead {
     Flip { bit: u64 },
     GoTo { offset: u64 },
@@ -83,7 +83,7 @@ enum Instead {
 }
 
 impl FaultyDevice {
-    /// What is done instead of an operation with `len` bytes at `offset`; `None`: the operation as requested.
+    /// The replacement of an operation with `len` bytes at `offset`; `None`: the operation as requested.
     fn instead(&self, is_read: bool, offset: u64, len: usize) -> Stored<Option<Instead>> {
         let device_bytes = self.inner.len_bytes()?;
         let mut plan = self.plan.lock();
@@ -164,7 +164,7 @@ impl Device for FaultyDevice {
     }
 }
 
-/// What one opening of the copy said.
+/// The result of one opening of the copy.
 enum Said {
     /// Every answer was right.
     Right,
@@ -175,7 +175,7 @@ enum Said {
 }
 
 impl Simulation {
-    /// Runs a copy of the database with a random silent fault, and then compares what it left.
+    /// Runs a copy of the database with a random silent fault, and then compares its contents.
     ///
     /// # Errors
     /// [`Error::Data`] for a wrong answer that nothing reports; any error if no fault happened.
@@ -184,7 +184,7 @@ impl Simulation {
         self.live_with_fault(fault, left)
     }
 
-    /// The same with this fault, after `left` operations of its kind.
+    /// The same with this fault, after `left` operations of the kind that it affects.
     pub(super) fn live_with_fault(&mut self, fault: SilentFault, left: u64) -> Result<()> {
         let plan = Plan { fault, left, has_happened: false, rng: self.rng.fork() };
         let plan = Arc::new(Mutex::new(plan));
@@ -234,8 +234,7 @@ impl Simulation {
         }
     }
 
-    /// A rollback that was skipped at the opening is a report: dirty reads see its changes from then on, and are
-    /// right.
+    /// Counts a rollback that the opening skipped as a report: from then on dirty reads rightly see its changes.
     fn refuse_deferred(&mut self, db: &DeterministicDb) -> Result<()> {
         if db.database().stats().rollbacks_skipped == 0 {
             return Ok(());

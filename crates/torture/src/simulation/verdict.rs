@@ -1,9 +1,9 @@
-//! Whether a life may end as it did.
+//! The verdict on the end of a life.
 //!
 //! Rules
-//! 1. An error of the engine is right only once a fault has shown: the power is off, or an operation has failed. This
-//!    is asked before the database is dropped: what it writes then may be what meets the fault.
-//! 2. After a failed write or sync nothing is acknowledged: the database has stopped, and its closing is an error.
+//! 1. An error of the engine is right only after a fault: the power is off, or an operation has failed. The fault is
+//!    queried before the database is dropped, because writes during the drop may trigger it.
+//! 2. After a failed write or sync nothing is acknowledged: the database has stopped, and its close returns an error.
 
 use crate::alphabet::content::schema;
 use crate::alphabet::played::Played;
@@ -12,7 +12,8 @@ use highwater_bench::{Error, Result};
 use highwater_storage::Faults;
 use std::collections::BTreeSet;
 
-/// Judges what the work on an open database ended with; a failure that `stops` the database is a write's or a sync's.
+/// Judges the result of the work on an open database. `stops`: the failure is one of a write or sync, which stops the
+/// database.
 pub(super) fn of_work(worked: Result<()>, db: &Database, faults: &Faults, stops: bool) -> Result<()> {
     let (has_failed, is_off) = (faults.failures() > 0, faults.is_power_off());
     match &worked {
@@ -26,7 +27,7 @@ pub(super) fn of_work(worked: Result<()>, db: &Database, faults: &Faults, stops:
     worked
 }
 
-/// Judges what a life ended with.
+/// Judges the result of a life.
 pub(super) fn of_life(lived: &Result<()>, faults: &Faults, stops: bool) -> Result<()> {
     match lived {
         Ok(()) if stops && faults.failures() > 0 => {
@@ -36,7 +37,7 @@ pub(super) fn of_life(lived: &Result<()>, faults: &Faults, stops: bool) -> Resul
     }
 }
 
-/// Rule 2.
+/// Checks rule 2.
 fn expect_stopped(db: &Database) -> Result<()> {
     match db.create_table("after_a_failure", schema(&Played::default(), &BTreeSet::new())) {
         Ok(_) => Err(Error::Data("a table was created though a write or sync had failed".into())),

@@ -8,7 +8,7 @@ use std::fmt::Write;
 /// Length at which a statement is sent; the server accepts 64 MiB.
 const FULL_BYTES: usize = 1 << 20;
 
-/// Rows that wait to be inserted, by table, in the order in which the tables came.
+/// Collected rows by table, in the order of the tables' first rows.
 #[derive(Debug, Default)]
 pub(super) struct Bulk {
     statements: Vec<(u64, String)>,
@@ -35,7 +35,7 @@ impl Bulk {
         (text.len() >= FULL_BYTES).then(|| std::mem::take(text))
     }
 
-    /// The statements for all rows that wait.
+    /// Takes the statements for all collected rows.
     pub(super) fn take(&mut self) -> impl Iterator<Item = String> + use<> {
         std::mem::take(&mut self.statements).into_iter().map(|(_, text)| text).filter(|text| !text.is_empty())
     }

@@ -4,7 +4,8 @@
 //! 1. Statements are prepared once for each session, table and shape, and kept.
 //! 2. A transaction is START TRANSACTION, its statements, COMMIT or ROLLBACK, under REPEATABLE READ.
 //! 3. `modify` is SELECT ... FOR UPDATE and an UPDATE of the columns put.
-//! 4. Deadlocks and lock wait timeouts come back as the engine's errors of that name, so that callers retry them alike.
+//! 4. Deadlocks and lock wait timeouts are returned as the engine's errors of that name, so that callers retry them in
+//!    the same way.
 //! 5. After a load the optimizer's statistics are recomputed. With those of empty tables MariaDB changes a row by its
 //!    primary key through a secondary index that has some of the key's columns.
 //! 6. Text columns are `latin1_bin`: one byte a character, compared as bytes. So a key of two VARCHAR(256) stays within
@@ -34,7 +35,7 @@ use std::sync::Arc;
 /// The database that holds the tables.
 pub const DATABASE: &str = "lab";
 
-/// Whose server it is: they name some of their counters differently.
+/// The product of a server, because the products name some counters differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flavor {
     /// MySQL 5.6.
@@ -48,7 +49,7 @@ pub enum Flavor {
 }
 
 impl Flavor {
-    /// Whether it has InnoDB, and its metrics.
+    /// Whether it has InnoDB and InnoDB's metrics.
     fn has_innodb(self) -> bool {
         matches!(self, Flavor::Mysql | Flavor::Mariadb)
     }
@@ -64,11 +65,11 @@ pub struct MysqlStore {
 struct Shared {
     flavor: Flavor,
     opts: Opts,
-    /// The connection for everything but sessions, and the counters it read last.
+    /// The connection that is not a session's, and the last counters that it read.
     control: Mutex<(Conn, StoreStats)>,
 }
 
-/// The server's error as one of ours.
+/// Converts the server's error.
 pub fn server_error(error: mysql::Error) -> Error {
     const DUPLICATE_KEY: u16 = 1062;
     const LOCK_WAIT_TIMEOUT: u16 = 1205;
@@ -86,7 +87,7 @@ pub fn server_error(error: mysql::Error) -> Error {
     }
 }
 
-/// "Duplicate entry '1' for key 'PRIMARY'": the key is all that it names.
+/// The error of "Duplicate entry '1' for key 'PRIMARY'", which names only the key.
 fn duplicate_key(message: &str) -> Error {
     let index = message.rsplit('\'').nth(1).unwrap_or(message);
     EngineError::DuplicateKey { table: DATABASE.into(), index: index.into() }.into()
@@ -118,7 +119,7 @@ impl MysqlStore {
         })
     }
 
-    /// A connection of its own.
+    /// A new connection.
     ///
     /// # Errors
     /// The server's.
@@ -134,7 +135,7 @@ impl MysqlStore {
         self.shared.control.lock().0.query("SHOW TABLES").map_err(server_error)
     }
 
-    /// Problems that the server's own check of every table finds.
+    /// Problems that the server's check of every table finds.
     ///
     /// # Errors
     /// The server's.
@@ -160,7 +161,7 @@ impl MysqlStore {
 
 type Said = (Vec<(String, String)>, Vec<(String, i64)>);
 
-/// The server's status variables and InnoDB's metrics, where there is InnoDB.
+/// The server's status variables and, if it has InnoDB, InnoDB's metrics.
 fn said(flavor: Flavor, control: &mut Conn) -> Result<Said> {
     let status = control.query("SHOW GLOBAL STATUS").map_err(server_error)?;
     if !flavor.has_innodb() {
@@ -210,7 +211,7 @@ impl Store for MysqlStore {
         Ok(MysqlSession::new(self.connection()?))
     }
 
-    /// A server that does not answer (it was killed) keeps the counters it had.
+    /// For a server that does not answer because it was killed, the last known counters.
     fn stats(&self) -> StoreStats {
         self.counters().unwrap_or_else(|_| self.shared.control.lock().1.clone())
     }

@@ -58,7 +58,7 @@ pub struct MysqlChanges {
 }
 
 impl RowChanges for MysqlChanges {
-    /// Kept in the order of columns, so that the same columns are always the same statement.
+    /// Keeps the changes in the order of the columns, so that the same columns always use the same statement.
     fn put(&mut self, column: usize, value: ValueRef<'_>) {
         let value = to_value(value);
         match self.set.binary_search_by_key(&column, |(column, _)| *column) {
@@ -68,7 +68,7 @@ impl RowChanges for MysqlChanges {
     }
 }
 
-/// As a parameter of a statement.
+/// The value as a parameter of a statement.
 pub(super) fn to_value(value: ValueRef<'_>) -> Value {
     match value {
         ValueRef::Null => Value::NULL,

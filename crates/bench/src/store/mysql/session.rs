@@ -1,8 +1,8 @@
 //! One connection and its transactions.
 //!
 //! Rules
-//! 1. A transaction that is dropped is rolled back. After a deadlock the server has done so already; a second rollback
-//!    does no harm.
+//! 1. A transaction that is dropped is rolled back. After a deadlock the server has already rolled it back; a second
+//!    rollback is harmless.
 //! 2. Rows are streamed: a scan of a large table holds one row at a time. A scan that ends early reads the remaining
 //!    rows and drops them.
 
@@ -48,7 +48,7 @@ impl MysqlSession {
         Ok(prepared)
     }
 
-    /// Runs a statement that gives no rows; returns how many rows it found.
+    /// Runs a statement without a result set; returns the number of rows that it found.
     fn execute(&mut self, table: &MysqlTable, shape: Shape, values: Vec<Value>) -> Result<u64> {
         let statement = self.prepared(table, shape)?;
         self.conn.exec_drop(&statement, parameters(values)).map_err(server_error)?;
@@ -102,7 +102,7 @@ impl MysqlTxn<'_> {
         self.session.query(statement)
     }
 
-    /// Sends the rows that wait.
+    /// Sends the collected rows.
     fn send(&mut self) -> Result<()> {
         let Some(bulk) = &mut self.bulk else { return Ok(()) };
         for statement in bulk.take() {

@@ -4,12 +4,11 @@
 //! Rules
 //! 1. A counter that the server does not have is absent. No value is invented.
 //! 2. Every flushed page is counted once. `pages_flushed` is what the server wrote (`Innodb_pages_written`); the
-//!    reasons are its batches' own counts. The batches count neighbors in with the list that began them, so neighbors
-//!    are taken out of both lists by their share.
-//! 3. Adaptive flushing looks at the dirty pages and at the log in one; its pages count as flushed for the checkpoint
-//!    age.
+//!    reasons are its batches' own counts. The batches count neighbors with the list that began them, so their share is
+//!    subtracted from both lists.
+//! 3. Adaptive flushing considers dirty pages and log together; its pages count as flushed for the checkpoint age.
 //! 4. A batch counts its pages when it ends, so the reasons lag behind `pages_flushed` by the batch that is being
-//!    written; what no batch writes (recovery, the end of an index build) is in `pages_flushed` only.
+//!    written; pages that no batch writes (recovery, the end of an index build) are in `pages_flushed` only.
 //! 5. Milliseconds become microseconds, pages become bytes.
 
 use super::Flavor;
@@ -53,7 +52,7 @@ impl Counters {
         names.iter().filter_map(|name| self.metric(name)).reduce(|a, b| a + b)
     }
 
-    /// Of the status and the metric, whichever the server has.
+    /// The status variable or the metric, whichever the server has.
     fn either(&self, status: &str, metric: &str) -> Option<u64> {
         self.status(status).max(self.metric(metric))
     }

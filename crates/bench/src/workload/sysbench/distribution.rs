@@ -4,7 +4,7 @@
 //! `--rand-spec-pct=1`, `--rand-spec-res=75`, `--rand-pareto-h=0.2`, type `special`); zipfian from the 1.1 line of the
 //! same file (`--rand-zipfian-exp=0.8`), there as rejection-inversion sampling after Hörmann and Derflinger,
 //! "Rejection-inversion to generate variates from monotone discrete distributions" (ACM TOMACS 6.3, 1996). The formulas
-//! are those of the paper and of the documented parameters, written again.
+//! are implemented from the paper and the documented parameters.
 
 use fastrand::Rng;
 
@@ -14,10 +14,10 @@ const SPECIAL_SHARE_PERCENT: f64 = 75.0;
 const PARETO_H: f64 = 0.2;
 const ZIPFIAN_EXPONENT: f64 = 0.8;
 
-/// Which distribution row numbers are drawn from.
+/// The distribution of row numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum RandType {
-    /// Every row alike.
+    /// Uniform.
     Uniform,
     /// The mean of twelve uniform numbers.
     Gaussian,

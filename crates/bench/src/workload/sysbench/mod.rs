@@ -4,10 +4,10 @@
 //! statements a profile runs).
 //!
 //! Rules
-//! 1. Tables `sbtest1..N`: id (auto-increment), k, c, pad, index on k, k drawn from `--rand-type`. Indexes are made
-//!    after the rows, unless `--create-indexes before` is asked for. More secondary indexes than one, which sysbench
-//!    does not have, are on columns k2, k3 and so on, after pad, drawn like k; an index update then changes the column
-//!    of one index, drawn uniformly. With one index everything is as in sysbench, the random numbers too.
+//! 1. Tables `sbtest1..N`: id (auto-increment), k, c, pad, index on k, k drawn from `--rand-type`. Indexes are created
+//!    after the rows, unless `--create-indexes before` is set. More secondary indexes than one, which sysbench does not
+//!    have, are on columns k2, k3 and so on, after pad, drawn like k; an index update then changes the column of one
+//!    index, drawn uniformly. With one index everything is as in sysbench, the random numbers too.
 //! 2. A transaction's statements of one kind all go to one table, drawn uniformly; row numbers come from `--rand-type`.
 //! 3. read_write, read_only and write_only are one transaction an event; the others are single statements in
 //!    autocommit.
@@ -29,10 +29,10 @@ use highwater::ValueRef;
 use std::collections::BTreeMap;
 use table::{Strings, columns, indexes};
 
-/// When a load makes the secondary indexes.
+/// The time at which a load creates the secondary indexes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum CreateIndexes {
-    /// Before the rows: each row's entries go into the indexes with it.
+    /// Before the rows: each insertion of a row inserts its entries.
     Before,
     /// After the rows, as sysbench does.
     #[default]
@@ -44,7 +44,7 @@ highwater_storage::names!(CreateIndexes { Before => "before", After => "after" }
 /// Options, with sysbench's names and defaults.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Which profile.
+    /// The profile.
     pub profile: Profile,
     /// Number of tables.
     pub tables: u64,
@@ -52,7 +52,7 @@ pub struct Config {
     pub table_size: u64,
     /// Secondary indexes of each table, up to [`MAX_SECONDARY_INDEXES`].
     pub secondary_indexes: usize,
-    /// When a load makes them.
+    /// The time at which a load creates them.
     pub create_indexes: CreateIndexes,
     /// Distribution of row numbers.
     pub rand_type: RandType,
@@ -114,10 +114,10 @@ pub struct Sysbench {
     config: Config,
 }
 
-/// What the names of its tables begin with.
+/// Prefix of its tables' names.
 const TABLES: &str = "sbtest";
 
-/// Whether the load makes a table of that name.
+/// Whether the load creates a table of that name.
 pub(super) fn makes(name: &str) -> bool {
     name.strip_prefix(TABLES).is_some_and(|number| number.parse::<u64>().is_ok())
 }

@@ -1,4 +1,4 @@
-//! What each OLTP profile runs.
+//! The transactions of each OLTP profile.
 //!
 //! Rules
 //! 1. The order of statements in a transaction is that of `oltp_read_write.lua`: point selects, simple, sum, order and
@@ -6,7 +6,7 @@
 //! 2. A range is `id BETWEEN n AND n + range_size - 1`; ORDER BY and DISTINCT are done here, as a server would, on
 //!    reused buffers.
 //! 3. The inserted row takes the deleted row's id; its keys are drawn again. A delete that found nothing is followed by
-//!    the insert nevertheless; when another client put the row back in between, that is an error to be tried again.
+//!    the insert nevertheless; if another client inserted the row meanwhile, that is a retryable error.
 
 use super::table::{C, K, Strings, indexed_column};
 use super::{Config, Distribution, MAX_SECONDARY_INDEXES, Outcome, outcome};

@@ -1,7 +1,7 @@
 //! The columns and indexes of sysbench's tables, and the values of a row.
 //!
 //! Rules
-//! 1. The columns of further indexes come last, so that sysbench's keep their places.
+//! 1. The columns of further indexes come last, so that sysbench's columns keep their positions.
 //! 2. c is ten groups of eleven digits (119 characters), pad five (59).
 
 use super::Distribution;
@@ -15,7 +15,7 @@ pub(super) const K: usize = 1;
 pub(super) const C: usize = 2;
 const PAD: usize = 3;
 
-/// Most secondary indexes of a table.
+/// Maximum number of secondary indexes of a table.
 pub const MAX_SECONDARY_INDEXES: usize = 8;
 /// Columns of a table with at most one secondary index.
 const BASE_COLUMNS: usize = 4;
@@ -70,7 +70,7 @@ pub(super) struct Strings {
     pub(super) rng: Rng,
     pub(super) c: String,
     pub(super) pad: String,
-    /// Keys at the places of their columns; the places of other columns are not used.
+    /// Keys at the positions of their columns; the positions of other columns are not used.
     keys: [u64; MAX_COLUMNS],
 }
 

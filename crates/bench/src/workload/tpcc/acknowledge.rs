@@ -4,8 +4,8 @@
 //! 1. Each client has a row in `torture_client` and a file of its own. A transaction that writes raises the row's
 //!    sequence number; after its commit has returned, and before the next transaction, the number is appended to the
 //!    file.
-//! 2. Then after any crash: every number in the file is at most the row's (an acknowledged commit is there), and the
-//!    row's is at most one more than the file's last (at most one commit was under way).
+//! 2. Then after any crash each number in the file is at most the row's number (acknowledged commits survive), and the
+//!    row's number is at most one more than the file's last number (at most one commit was in flight).
 //! 3. A record is four numbers of 8 bytes, little-endian: client, number, and two moments of one clock (`tick`),
 //!    before the commit was called and after it returned. A torn last record is ignored: the process died while it
 //!    wrote it.
@@ -29,15 +29,15 @@ const EXTENSION: &str = "ack";
 /// The clock of all records of a folder: it continues where the newest one ended.
 static NOW: AtomicU64 = AtomicU64::new(1);
 
-/// The next moment: later than all that were taken before.
+/// Returns the next moment, later than all previous ones.
 pub(super) fn tick() -> u64 {
     NOW.fetch_add(1, SeqCst)
 }
 
-/// What is recorded of a commit.
+/// The record of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Who committed.
+    /// The client.
     pub client: u64,
     /// The client's commits up to this one.
     pub number: u64,
@@ -94,7 +94,7 @@ impl RecordFile {
     }
 }
 
-/// The whole records of a file, oldest first. Cuts off a torn one, so that the next one takes its place.
+/// The complete records of a file, oldest first. Truncates a torn record, so that the next one replaces it.
 ///
 /// # Errors
 /// The file cannot be read or truncated.
@@ -122,7 +122,7 @@ pub struct Acknowledger<T> {
     table: T,
     client: u64,
     sequence: u64,
-    /// When the commit under way began.
+    /// The moment at which the current commit began.
     began: u64,
     file: RecordFile,
 }
@@ -161,7 +161,7 @@ pub(crate) fn prepare<S: Store>(store: &S, clients: u64) -> Result<()> {
     txn.finish()
 }
 
-/// Removes the records under `folder`: of a database that is gone.
+/// Removes the records under `folder`, whose database was removed.
 ///
 /// # Errors
 /// A file cannot be removed.
@@ -204,8 +204,8 @@ impl<T: Clone + Send + Sync + 'static> Acknowledger<T> {
         Ok(acknowledger)
     }
 
-    /// Raises the number within the transaction. It must be that of the last commit that returned: one that was lost
-    /// while the process ran shows here.
+    /// Raises the number within the transaction. It must be that of the last commit that returned, so a commit that is
+    /// lost while the process runs is detected.
     ///
     /// # Errors
     /// [`Error::Data`] if the row has another number or is missing; the store's.
@@ -248,14 +248,14 @@ fn last_acknowledged(path: &Path, client: u64) -> Result<u64> {
     }
 }
 
-/// What the record says after a crash.
+/// The result of the comparison after a crash.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Acknowledged {
     /// Commits acknowledged since the database was loaded, all clients.
     pub commits: u64,
     /// Commits that were acknowledged and lost, as a mode of the engine allows.
     pub lost: u64,
-    /// What is wrong, one line each; empty when every acknowledged commit is there.
+    /// Problems, one line each; empty if every acknowledged commit survived.
     pub problems: Vec<String>,
 }
 
@@ -274,7 +274,7 @@ pub fn verify<S: Store>(store: &S, folder: &Path, clients: u64) -> Result<Acknow
     Ok(result)
 }
 
-/// What is wrong when a client's last recorded number and its row's are these.
+/// The problem with a client's last recorded number and its row's number, if they contradict each other.
 pub(super) fn contradiction(client: u64, recorded: u64, stored: u64) -> Option<String> {
     if stored < recorded {
         Some(format!("client {client}: commit {recorded} was acknowledged, the database has only {stored}"))

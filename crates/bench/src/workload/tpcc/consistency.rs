@@ -4,11 +4,10 @@
 //! 1. Everything is recomputed from the tables by full scans in one snapshot per warehouse; nothing is taken from the
 //!    run.
 //! 2. Sums are exact (cents in 64 bits).
-//! 3. Condition 11 is stated for the initial population (orders minus new orders is 2,100 a district). After deliveries
-//!    the difference has grown by one each, and each is counted by exactly one customer's C_DELIVERY_CNT: that sum is
-//!    added.
+//! 3. Condition 11 is stated for the initial population (orders minus new orders is 2,100 a district). Each delivery
+//!    increases the difference by one, and exactly one customer's C_DELIVERY_CNT counts it: the sum of these is added.
 //! 4. A request to stop takes effect between the rows of HISTORY and between districts.
-//! 5. A condition that does not hold names the first place found.
+//! 5. A violated condition names the first violation found.
 
 use super::schema::*;
 use crate::error::Result;

@@ -21,13 +21,13 @@ use highwater::values;
 const LINES_MIN: u64 = 5;
 const LINES_MAX: u64 = 15;
 
-/// Rows of a load, about: the number of order lines is random (ten an order on average).
+/// Approximate number of rows of a load: the number of order lines is random (ten an order on average).
 pub(crate) fn expected_rows(warehouses: u64) -> u64 {
     let district = 1 + CUSTOMERS * 2 + ORDERS * (1 + (LINES_MIN + LINES_MAX) / 2) + (ORDERS + 1 - FIRST_NEW_ORDER);
     ITEMS + warehouses * (1 + ITEMS + DISTRICTS * district)
 }
 
-/// What every unit needs.
+/// State of all units of a load.
 pub(crate) struct Loader<'a, S: Store> {
     pub(crate) store: &'a S,
     pub(crate) tables: Tables<S::Table>,

@@ -1,11 +1,11 @@
-//! What a crash may take of acknowledged commits where `flush_log_at_trx_commit` is not 1, for the crash test.
+//! The acknowledged commits that a crash may lose if `flush_log_at_trx_commit` is not 1, for the crash test.
 //!
 //! Rules
-//! 1. What survives is a prefix: if a commit returned before another one was called, and the other one survived, so did
-//!    the first. Each record has both moments ([`Record`]).
-//! 2. A call that makes everything durable, a flush of the log or a schema change, keeps what returned before it was
-//!    called. Such calls are recorded with the commits ([`DurableCalls`]).
-//! 3. Commits that were lost are taken out of the record before the database is used again: their numbers come again.
+//! 1. The surviving commits are a prefix: if a commit returned before another one was called, and the other one
+//!    survived, the first one survived too. Each record has both moments ([`Record`]).
+//! 2. A call that makes everything durable (a flush of the log, a schema change) preserves all commits that returned
+//!    before it was called. Such calls are recorded with the commits ([`DurableCalls`]).
+//! 3. Lost commits are removed from the record before the database is used again, because their numbers are reused.
 
 use super::acknowledge::{
     Acknowledged, Record, RecordFile, contradiction, cut_to, file_path, records, stored_sequence, tick,
@@ -88,7 +88,7 @@ pub fn verify_prefix<S: Store>(store: &S, folder: &Path, clients: u64) -> Result
     Ok(result)
 }
 
-/// Takes the commits that are lost out of the record.
+/// Removes the lost commits from the record.
 ///
 /// # Errors
 /// The store's, or a file that cannot be cut.

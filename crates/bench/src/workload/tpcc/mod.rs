@@ -1,4 +1,4 @@
-//! A TPC-C-like load.
+//! A workload like TPC-C.
 //!
 //! Source: TPC-C Standard Specification, revision 5.11; clause numbers name the source of a rule.
 //!
@@ -49,7 +49,7 @@ pub struct Config {
     pub seed: u64,
     /// Seed of the data.
     pub load_seed: u64,
-    /// Where to record acknowledged commits, for the crash test.
+    /// Folder of the records of acknowledged commits, for the crash test.
     pub acknowledgements: Option<PathBuf>,
     /// Threads that check the consistency conditions.
     pub check_threads: usize,
@@ -92,7 +92,7 @@ impl Tpcc {
         Tpcc { config }
     }
 
-    /// Makes the crash test's table, one row for each of `clients`.
+    /// Creates the crash test's table with one row for each of `clients`.
     ///
     /// # Errors
     /// The store's.
@@ -118,7 +118,7 @@ impl Tpcc {
     }
 }
 
-/// Whether the load, or the crash test, makes a table of that name.
+/// Whether the load or the crash test creates a table of that name.
 pub(super) fn makes(name: &str) -> bool {
     name.starts_with("torture_") || table_specs().iter().any(|spec| spec.name == name)
 }
@@ -186,7 +186,8 @@ pub struct TpccClient<S: Store> {
     session: S::Session,
     deck: Deck,
     terminal: Terminal<S::Table>,
-    /// The transaction that was not done yet, and what its input is drawn from: it is tried again as it was.
+    /// The transaction that failed with a retryable error, and the generator of its input: it is retried with the same
+    /// input.
     again: Option<(Kind, Rng)>,
     acknowledger: Option<Acknowledger<S::Table>>,
 }

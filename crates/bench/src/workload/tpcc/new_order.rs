@@ -15,7 +15,7 @@ use crate::workload::key1;
 use highwater::ValueRef;
 use highwater::values;
 
-/// Never in ITEM.
+/// An item number that ITEM does not have.
 const UNUSED_ITEM: u64 = ITEMS + 1;
 
 struct Order {
@@ -38,7 +38,7 @@ impl<T: Clone + Send + Sync + 'static> Terminal<T> {
         self.lines.sort_unstable_by_key(|l| (l.item == UNUSED_ITEM, l.supply_warehouse, l.item, l.number));
     }
 
-    /// Runs the transaction; false when it must roll back for an unused item.
+    /// Runs the transaction; returns false if it must roll back because of an unused item.
     pub(crate) fn new_order<X: Transaction<Table = T>>(&mut self, txn: &mut X) -> Result<bool> {
         let w = self.home_warehouse();
         let (d, c) = (self.any_district(), self.customer_number());
@@ -114,7 +114,7 @@ impl<T: Clone + Send + Sync + 'static> Terminal<T> {
         Ok(Some(total))
     }
 
-    /// Changes the stock row (2.4.2.2) and leaves the district's information in `self.text`.
+    /// Changes the stock row (2.4.2.2) and stores the district's information in `self.text`.
     fn take_stock<X: Transaction<Table = T>>(
         &mut self,
         txn: &mut X,

@@ -13,9 +13,9 @@ use crate::store::{Read, RowChanges, RowView, Scan, Transaction, money, time};
 use highwater::values;
 use std::ops::ControlFlow;
 
-/// Orders that stock-level looks at (2.8.2.2).
+/// Number of recent orders that stock-level reads (2.8.2.2).
 const RECENT_ORDERS: u64 = 20;
-/// Rows of stock that stock-level names at a time.
+/// Stock rows that stock-level prefetches at a time.
 const FETCHED_TOGETHER: usize = 32;
 
 impl<T: Clone + Send + Sync + 'static> Terminal<T> {
@@ -74,7 +74,7 @@ impl<T: Clone + Send + Sync + 'static> Terminal<T> {
         orders.iter().try_for_each(|order| self.charge(txn, w, order))
     }
 
-    /// Takes the oldest new order of a district, if it has one.
+    /// Deletes and returns the oldest new order of a district, if it has one.
     fn take_oldest<X: Transaction<Table = T>>(&mut self, txn: &mut X, w: u64, d: u64) -> Result<Option<Delivered>> {
         let mut oldest = None;
         let prefix = values![w, d];

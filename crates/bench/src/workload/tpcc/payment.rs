@@ -2,7 +2,8 @@
 //!
 //! Rules
 //! 1. 15 % of payments are by a customer of another warehouse (2.5.1.2); 60 % find the customer by last name.
-//! 2. A customer with bad credit gets the payment written in front of C_DATA, cut to 500 characters (2.5.2.2).
+//! 2. For a customer with bad credit the payment is prepended to C_DATA, which is truncated to 500 characters
+//!    (2.5.2.2).
 
 use super::schema::*;
 use super::terminal::{Terminal, missing, now_us};

@@ -5,7 +5,7 @@
 //! Rules
 //! 1. C is fixed for a run, the same for all its terminals (2.1.6). For last names the run's C differs from the load's
 //!    by 65 to 119, but not by 96 or 112 (2.1.6.1).
-//! 2. The load's C is 0..=255 and is remembered with the data, so that any later run can keep rule 1.
+//! 2. The load's C is in 0..=255 and is stored with the data, so that later runs can follow rule 1.
 
 use crate::workload::random::{push_alphanumeric, push_digits};
 use fastrand::Rng;
@@ -72,7 +72,7 @@ pub(super) fn push_data(rng: &mut Rng, out: &mut String) {
     }
 }
 
-/// What marks a brand item.
+/// The text that marks a brand item.
 pub(super) const ORIGINAL: &str = "ORIGINAL";
 
 #[cfg(test)]

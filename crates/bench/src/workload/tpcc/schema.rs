@@ -17,9 +17,9 @@ pub(super) const DISTRICTS: u64 = 10;
 pub(super) const CUSTOMERS: u64 = 3_000;
 /// Items, and stock rows of a warehouse (1.2.1).
 pub(super) const ITEMS: u64 = 100_000;
-/// Orders of a district at first (4.3.3.1).
+/// Orders of a district after the load (4.3.3.1).
 pub(super) const ORDERS: u64 = 3_000;
-/// First order of a district that is not delivered at first (4.3.3.1).
+/// First order of a district that is not delivered after the load (4.3.3.1).
 pub(super) const FIRST_NEW_ORDER: u64 = 2_101;
 
 macro_rules! positions {

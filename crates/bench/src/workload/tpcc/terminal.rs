@@ -1,4 +1,4 @@
-//! A terminal: what a client keeps between transactions, and the choice of the next one.
+//! A terminal: the state of a client between transactions, and the choice of the next transaction.
 //!
 //! Rules
 //! 1. Kinds come from a shuffled deck of cards (5.2.4.2), so a run's shares match the mix closely and any terminal runs
@@ -39,7 +39,7 @@ impl Kind {
     pub const NAMES: &[&str] = &["new_order", "payment", "order_status", "delivery", "stock_level"];
 }
 
-/// How many cards of each kind are in a deck.
+/// The number of cards of each kind in a deck.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mix {
     /// 45 new orders, 43 payments, 4 of each other kind (the specification's minimum shares, 5.2.3).
@@ -87,7 +87,7 @@ impl Deck {
     }
 }
 
-/// Which customer a transaction is about.
+/// The customer of a transaction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Customer {
     /// C_ID.
@@ -177,7 +177,7 @@ impl<T: Clone + Send + Sync + 'static> Terminal<T> {
         nurand(&mut self.rng, 8191, self.constants.item, 1, ITEMS)
     }
 
-    /// By last name in 60 of 100 cases (2.5.1.2, 2.6.1.2).
+    /// A random customer, by last name in 60 of 100 cases (2.5.1.2, 2.6.1.2).
     pub(crate) fn any_customer(&mut self) -> Customer {
         if self.rng.u32(..100) < 60 {
             Customer::LastName(nurand(&mut self.rng, 255, self.constants.last_name, 0, 999))
@@ -215,7 +215,7 @@ impl<T: Clone + Send + Sync + 'static> Terminal<T> {
     }
 }
 
-/// A row that the workload itself put there is missing.
+/// The error of a missing row that the workload loaded or inserted.
 #[cold]
 pub(crate) fn missing(what: &str, key: &[ValueRef<'_>]) -> Error {
     Error::Data(format!("{what} {key:?} is missing"))

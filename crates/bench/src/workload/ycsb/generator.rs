@@ -57,8 +57,8 @@ impl Zipfian {
         }
     }
 
-    /// Popular records scattered over `0..key_space`, of which those from `records` on are drawn again: as inserts
-    /// continue the popular records stay the same.
+    /// A record below `records`. The popular records are scattered over `0..key_space`, and numbers from `records` on
+    /// are drawn again, so the popular records stay the same while rows are inserted.
     pub(crate) fn scrambled(&self, rng: &mut Rng, records: u64, key_space: u64) -> u64 {
         loop {
             let record = fnv_hash(self.scrambled.next(rng)) % key_space;
@@ -68,7 +68,7 @@ impl Zipfian {
         }
     }
 
-    /// Popular records are those with the highest numbers below `records`.
+    /// A record below `records`; those with the highest numbers are popular.
     pub(crate) fn latest(&mut self, rng: &mut Rng, records: u64) -> u64 {
         if records > self.records {
             let zeta = self.over_records.zeta + zeta(self.records, records);

@@ -7,10 +7,10 @@
 //! 1. One table `usertable`: the key `user` + hash of the record's number, ten fields of 100 characters; reads read all
 //!    fields, an update writes one, a read-modify-write reads all and writes one, a scan reads 1 to 100 records.
 //! 2. Requests are scrambled zipfian; workload D prefers the latest. Inserts append record numbers; a request never
-//!    asks for a record whose insert is not committed. They are scattered over the records at the run's start and, if
-//!    it inserts, a tenth more (YCSB: those it expects to be inserted), so that the popular ones stay the same.
+//!    names a record whose insert is not committed. Requests are scattered over the records at the run's start and, if
+//!    the run inserts, a tenth more (in YCSB the expected inserts), so that the popular records stay the same.
 //! 3. Every operation is a transaction of its own.
-//! 4. What is asked for was inserted: a record that is not found is an error, and the run's end.
+//! 4. A requested record was inserted: a record that is not found is an error and ends the run.
 
 mod generator;
 
@@ -160,14 +160,14 @@ impl Ycsb {
         Ycsb { inserts: Arc::new(Inserts::new(records)), zipfian: Zipfian::new(records), config }
     }
 
-    /// The numbers that requests are scattered over.
+    /// The record numbers over which requests are scattered.
     fn key_space(&self) -> u64 {
         let (records, (_, other, _)) = (self.inserts.committed.load(Relaxed), self.config.letter.operations());
         records + if other == Operation::Insert { records.div_ceil(RECORDS_AN_INSERT) } else { 0 }
     }
 
-    /// Continues after the records that earlier runs inserted. (A run that was killed may have left a number out; those
-    /// after it are met again.)
+    /// Finds the end of the records that earlier runs inserted. (A killed run may have left a gap; insertions then meet
+    /// the existing records after it.)
     fn count_records<S: Store>(&self, store: &S, table: &S::Table) -> Result<()> {
         let mut session = store.session()?;
         let mut read = session.snapshot()?;

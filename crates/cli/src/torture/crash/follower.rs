@@ -5,8 +5,8 @@
 //!    the database's process is killed it waits for the next one, and is killed after that, also in the middle of a
 //!    recovery.
 //! 2. It ends by itself only with an error, which is a finding.
-//! 3. After each recovery the rest of the log is applied to the copy, which equals the tables then. Changes that it has
-//!    are trimmed.
+//! 3. After each recovery the rest of the log is applied to the copy, which equals the tables then. Changes that the
+//!    copy has are trimmed.
 
 use super::{CrashOptions, End, file_failure, kill, spawn_process};
 use crate::failure::Failure;

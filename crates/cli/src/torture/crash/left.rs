@@ -1,4 +1,4 @@
-//! What a kill left, and what a backup and the archive of redo make of it.
+//! The checks of the database after a kill, and of its restore from a backup and the archive of redo.
 
 use super::{CrashOptions, file_failure, follower};
 use crate::failure::Failure;
@@ -9,7 +9,7 @@ use highwater_torture::ddl_stress;
 use std::ops::ControlFlow::Continue;
 use std::time::Instant;
 
-/// What was found after a kill.
+/// The results of the checks after a kill.
 pub(super) struct Found {
     pub(super) recovery_s: f64,
     pub(super) redo_mib: f64,

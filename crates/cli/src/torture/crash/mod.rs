@@ -1,37 +1,37 @@
-//! `highwater torture crash`: kill a running database at random moments and check what is left, many times.
+//! `highwater torture crash`: kills a running database at random moments and checks it, many times.
 //!
 //! How a run goes
 //! 1. A child process opens the database and runs TPC-C, recording each acknowledged commit outside the database (one
 //!    file a client). Meanwhile indexes and tables are created and dropped while writers use them, a table is renamed,
-//!    changed and emptied, options are changed, the sizes of pool and log among them, large transactions run, and rows
-//!    are changed all over indexes that do not fit the pool. Unless a way of buffering changes is asked for, the runs
-//!    take turns.
+//!    changed and emptied, options are changed, the sizes of pool and log among them, large transactions run, and
+//!    random rows are changed whose indexes do not fit in the pool. The runs alternate between the modes of change
+//!    buffering, unless the user sets one.
 //! 2. The parent kills it with SIGKILL after a random time. In a quarter of the runs a second child is started and
 //!    killed within a fraction of a second: in the middle of recovery. Until then a thread of the parent reads
 //!    snapshots of the child's database: each must be one moment. Another process follows the change log and keeps a
 //!    copy; it is killed too, at other moments ([`follower`]).
-//! 3. The parent opens the database (which recovers it) and checks: every acknowledged commit is there and at most one
-//!    more of each client (rule 5), each acknowledged change of the table too, TPC-C's twelve conditions hold, no large
-//!    transaction is there by half, no row has expired that is read, none is gone that has not, the copy by the change
+//! 3. The parent opens the database (which recovers it) and checks: all acknowledged commits and at most one more of
+//!    each client survived (rule 5), and so did each acknowledged change of the table; TPC-C's twelve conditions hold;
+//!    no large transaction is there in part; no expired row is read, and no other is missing; the copy by the change
 //!    log equals its tables, and the whole database verifies: every entry of every index has its row, and every row its
 //!    entries.
 //! 4. With an archive of redo (`--redo-archive`) the database is backed up before the first kill. After the last one
 //!    the backup and the archive are restored to the end, and the copy is checked in the same way ([`left`]).
-//! 5. The first thing found wrong ends the command; the folder stays as it is, for `highwater check` and `inspect`.
+//! 5. The first violation ends the command; the folder stays unchanged, for `highwater check` and `inspect`.
 //!
 //! Rules
-//! 1. All that is random comes from the seed, which is printed. (The state at a kill depends on the machine's timing: a
-//!    seed repeats the times of the kills, not the states.) So do the options of each run, which its line names
-//!    ([`super::drawn`]); those that were given stay. The parent opens the database without the drawn ones.
+//! 1. The seed, which is printed, determines all random choices. (The state at a kill depends on the machine's timing:
+//!    a seed repeats the times of the kills, not the states.) It also determines the options of each run, which its
+//!    line names ([`super::drawn`]); given options stay. The parent opens the database without the drawn ones.
 //! 2. The child dies with its parent: it watches its stdin.
 //! 3. With a limit on the data file (`--data-limit`), a transaction that meets it is rolled back and the load
 //!    continues: that is not an error.
-//! 4. A killed process loses nothing that was written to the operating system. With `--cut-power` the database is on a
-//!    mounted disk whose power is cut instead ([`disk`](super::disk)): the process must stop with an error. Power cuts
-//!    at chosen writes are tested on simulated disks (`crates/torture/tests/device_power_cut.rs`, `highwater torture
+//! 4. The kill of a process loses no write to the operating system. With `--cut-power` the database is on a mounted
+//!    disk whose power is cut instead ([`disk`](super::disk)): the process must stop with an error. Power cuts at
+//!    chosen writes are tested on simulated disks (`crates/torture/tests/device_power_cut.rs`, `highwater torture
 //!    power`).
-//! 5. With `flush_log_at_trx_commit` 0, and with 2 if the power is cut, the last commits may be lost: those that are
-//!    there are a prefix, which has what was acknowledged before a flush of the log or a schema change.
+//! 5. With `flush_log_at_trx_commit` 0, and with 2 if the power is cut, the last commits may be lost: the surviving
+//!    ones are a prefix, which includes all commits before a flush of the log or a schema change.
 
 mod follower;
 mod left;
@@ -121,7 +121,7 @@ impl CrashOptions {
         if self.cut_power { self.disk().join("db") } else { self.dir.join("db") }
     }
 
-    /// Where the disk is mounted whose power is cut.
+    /// Mount point of the disk whose power is cut.
     fn disk(&self) -> PathBuf {
         self.dir.join("disk")
     }
@@ -162,7 +162,7 @@ impl CrashOptions {
         (!self.tpcc_only).then_some(DdlStress { acknowledgements, first_client: self.threads, seed, given_options })
     }
 
-    /// How many clients record their commits.
+    /// Number of clients that record their commits.
     fn recorders(&self) -> u64 {
         self.threads + if self.tpcc_only { 0 } else { ddl_stress::CLIENTS }
     }
@@ -288,7 +288,7 @@ fn prepare(options: &CrashOptions) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How a child has ended.
+/// The end of a child process.
 struct Killed {
     how: String,
     may_lose_commits: bool,
@@ -348,7 +348,7 @@ impl Reading {
         Reading { ends, thread }
     }
 
-    /// How many snapshots were read to their end.
+    /// Ends the reads; returns the number of complete snapshots.
     fn end(self) -> Result<u64, Failure> {
         self.ends.store(true, Ordering::Release);
         let read = self.thread.join().unwrap_or_else(|_| Err(highwater_bench::Error::Data("it panicked".into())));

@@ -15,7 +15,7 @@ use crate::types::Lsn;
 use highwater_storage::{CopyKey, CopyKeys};
 use std::path::{Path, PathBuf};
 
-/// Where the reading begins: the end of a backup.
+/// The start of the reading: the end of a backup.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Begin {
     pub position: ArchivePosition,
@@ -146,8 +146,8 @@ impl RedoGroups<'_> {
         ArchivePosition { generation: self.archive.segments[self.number].head.generation, lsn: self.stream.at() }
     }
 
-    /// Whether there is no redo after the backup: it was made of a database that was closed, in the block in which the
-    /// archive ends. (Opening such a database to read it begins at the next block.)
+    /// Whether there is no redo after the backup: it is of a closed database whose log ends in the block in which the
+    /// archive ends. (A read-only opening of such a database begins at the next block.)
     fn ends_at_the_backup(&self) -> bool {
         format::block_ceil(self.stream.at().0) == self.begin.position.lsn.0
     }

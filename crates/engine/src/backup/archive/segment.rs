@@ -52,7 +52,7 @@ pub(super) struct ArchiveFile {
     pub stored_bytes: u64,
 }
 
-/// Where the sound redo of a segment ends.
+/// The end of the valid redo of a segment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ArchiveEnd {
     pub lsn: Lsn,
@@ -168,7 +168,7 @@ impl ArchiveFile {
         sync_all().map_err(|error| files::failed("sync", &self.path, error))
     }
 
-    /// Where the groups that verify end.
+    /// Finds the end of the groups that verify.
     pub(super) fn end(&self) -> Result<ArchiveEnd> {
         let (mut groups, mut noted_us) = (self.groups()?, 0);
         while let Ok(Some(_)) = groups.next() {

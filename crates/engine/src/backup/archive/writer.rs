@@ -26,7 +26,7 @@ pub(crate) struct Archiver {
     database_id: u64,
     /// The end of what is durable in the archive; `None` if there is nothing, or a gap follows.
     end: Option<ArchivePosition>,
-    /// What the segment follows that begins at the archive's end and is empty: it will be replaced.
+    /// The position that the empty segment at the archive's end follows; the segment will be replaced.
     empty_follows: Option<Option<ArchivePosition>>,
     open: Option<Open>,
     kept: Option<Following>,
@@ -191,7 +191,7 @@ impl Archiver {
         self.noted_us
     }
 
-    /// Why the archive could not be written, or what it lacks: the last problem since the opening.
+    /// The last problem since the opening: a failed write of the archive, or a gap.
     pub(crate) fn problem(&self) -> Option<&str> {
         self.problem.as_deref()
     }

@@ -28,7 +28,7 @@ pub(in crate::db) struct ChangeLog {
     ctx: Arc<Context>,
     /// Its table, from when a table first logs its changes.
     table: OnceLock<Table>,
-    /// Why it cannot be used.
+    /// The damage that makes the log unusable.
     damage: OnceLock<String>,
     sequences: Mutex<Sequences>,
     /// A number has ended.

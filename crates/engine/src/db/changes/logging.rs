@@ -50,7 +50,8 @@ impl WriteTxn {
 }
 
 impl Database {
-    /// Before a table is made that logs its changes. The caller holds the schema mutex.
+    /// Creates the change log if it does not exist, before a table that logs its changes is created. The caller holds
+    /// the schema mutex.
     pub(in crate::db) fn ensure_change_log(&self) -> Result<()> {
         debug_assert!(
             self.inner.schema.try_lock().is_none(),
@@ -59,7 +60,7 @@ impl Database {
         self.inner.changes.create(&self.inner.catalog, &self.inner.registry)
     }
 
-    /// Before a table is changed that logs its changes, or will: says so in the change log, under each of its names.
+    /// Logs the coming change of a table that logs its changes now, or will do so afterwards, under each of its names.
     /// No transaction uses the table; the caller holds the schema mutex.
     pub(in crate::db) fn log_table_change(&self, table: TableId, names: &[&str]) -> Result<()> {
         self.ensure_change_log()?;

@@ -23,7 +23,7 @@ const BATCH_BYTES: usize = 64 << 10;
 /// A wait without end.
 const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// What happened to a row, or to a table.
+/// The kind of a change: of a row, or of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChangeKind {
@@ -39,18 +39,18 @@ pub enum ChangeKind {
     TableChanged,
 }
 
-/// A change that a committed transaction made. A row that it has changed several times is one change.
+/// A change by a committed transaction. Several changes of one row by one transaction are one change.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Change {
     /// Number of the transaction. Numbers ascend, with gaps. A consumer that has all changes of the transaction
     /// continues from this number.
     pub sequence: u64,
-    /// When the transaction was about to commit, or was prepared.
+    /// Time immediately before the commit, or of the prepare.
     pub time: DateTime,
     /// Name of the table, as it was then.
     pub table: String,
-    /// What happened.
+    /// The change.
     pub kind: ChangeKind,
     /// Values of the primary key's columns, in its order; empty if the table was changed.
     pub key: Vec<Value>,

@@ -29,7 +29,7 @@ pub(super) fn first_word(key: &[u8]) -> u64 {
     key.word_at(0, key.len().min(size_of::<u64>()))
 }
 
-/// Where an entry is in the batch's bytes.
+/// The place of an entry in the batch's bytes.
 #[derive(Clone, Copy)]
 struct EntryPlace {
     word: u64,

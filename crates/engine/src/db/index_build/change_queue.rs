@@ -27,7 +27,7 @@ pub(super) struct ChangeQueue<'s> {
     storage: &'s StorageSet,
     stats: &'s Stats,
     device: Option<Arc<dyn Device>>,
-    /// Where the next piece goes.
+    /// File offset of the next piece.
     end: u64,
     pieces: VecDeque<Piece>,
 }

@@ -52,7 +52,7 @@ const MIN_BATCH_BYTES: usize = 1 << 20;
 pub(super) const MAX_BATCH_BYTES: usize = 64 << 20;
 /// The part of the buffer pool's size that they take in addition to the pool.
 const POOL_PART: usize = 8;
-/// How full the pages of a new tree are: some room for later insertions.
+/// Fill factor of the pages of a new tree, which leaves space for later insertions.
 const FILL_PERCENT: usize = 90;
 /// Rows, and entries, between two looks at other work.
 const OFTEN: u64 = 256;

@@ -49,7 +49,7 @@ use crate::txn::{Access, EntryLog, ReadView, TxnOptions, Wanted, telling};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-/// How far an index build is; see [`Database::create_index_with_progress`].
+/// The progress of an index build; see [`Database::create_index_with_progress`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BuildProgress {
     /// Rows that were read.
@@ -211,7 +211,7 @@ pub(super) struct OnlineBuild<'d> {
     change: &'d Change<'d>,
     before: Arc<TableVersion>,
     record: IndexRecord,
-    /// Where the index is that is built again, and its record.
+    /// The position of the index that is rebuilt, and its record.
     replaced: Option<(usize, IndexRecord)>,
     tree: Arc<BTree>,
     pub(super) log: Arc<EntryLog>,

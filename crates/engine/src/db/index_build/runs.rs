@@ -37,10 +37,10 @@ pub(super) struct Runs<'s> {
     storage: &'s StorageSet,
     stats: &'s Stats,
     device: Option<Arc<dyn Device>>,
-    /// Blocks that the file has room for, and the next one to be written.
+    /// Number of blocks in the file, and the next block to be written.
     room: u32,
     next: u32,
-    /// What is to be merged, the oldest first.
+    /// The runs to be merged, the oldest first.
     runs: VecDeque<SortedRun>,
 }
 
@@ -200,7 +200,7 @@ pub(super) struct RunReader {
     left: SortedRun,
     block: AlignedBuf,
     used: usize,
-    /// Where the entry after the present one begins.
+    /// Offset of the next entry.
     next: usize,
     key: Range<usize>,
     columns_bytes: usize,

@@ -25,7 +25,7 @@ const FIRST_ROWS: usize = 8;
 /// Bytes after which no row is added.
 const MAX_BYTES: usize = 64 << 10;
 
-/// Where a row is in the buffer.
+/// The place of a row in the buffer.
 #[derive(Debug)]
 struct Place {
     key: Range<usize>,
@@ -121,7 +121,7 @@ impl ReadAheadRows {
         Ok(self.step())
     }
 
-    /// Adds a row, and says whether there is room for another one.
+    /// Adds a row; returns whether the buffer has space for another one.
     fn copy(&mut self, layouts: &RowLayouts, row: &RowInPlace<'_>, failed: &mut Option<Error>) -> ControlFlow<()> {
         match self.push(layouts, row) {
             Ok(()) if self.rows.len() < self.limit && self.bytes.len() < MAX_BYTES => return ControlFlow::Continue(()),

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::lock::LockMode;
 use crate::table::key::successor;
 
-/// Where a [`RawCursor`] goes, by the beginning of a key; the empty one is the beginning of all keys.
+/// The target of a [`RawCursor`], by the beginning of a key; all keys begin with the empty one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RawSeek {
     /// To the first key that begins so; its moves stay among those.
@@ -39,7 +39,7 @@ pub struct RawCursor {
     high: Option<Vec<u8>>,
     /// Since the first seek.
     cursor: Option<Cursor>,
-    /// How rows are read from entries alone, if they may be.
+    /// Decodes rows from entries without a look-up, if the entries have all columns.
     entry_columns: Option<EntryColumns>,
     filter: Option<RawFilter>,
     /// The rows that it reads ahead, if it does.

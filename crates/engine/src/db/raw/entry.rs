@@ -12,7 +12,7 @@ use crate::table::key::{KeyPart, append_stored};
 use crate::table::version::TableVersion;
 use std::sync::Arc;
 
-/// How columns are read from the entries of an index.
+/// Decodes columns from the entries of an index.
 pub(super) struct EntryColumns {
     version: Arc<TableVersion>,
     index: usize,

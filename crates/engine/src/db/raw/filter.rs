@@ -10,7 +10,7 @@ use crate::table::version::TableVersion;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// What a filter ([`RawCursor::set_filter`](super::RawCursor::set_filter)) says of an entry.
+/// The verdict of a filter ([`RawCursor::set_filter`](super::RawCursor::set_filter)) on an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RawVerdict {
     /// Its row is delivered.

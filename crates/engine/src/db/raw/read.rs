@@ -4,12 +4,12 @@
 use super::RawTable;
 use crate::lock::{LockMode, LockWait};
 
-/// How rows are read.
+/// Options of reads of rows.
 #[derive(Clone, Debug, Default)]
 pub struct RawRead {
     /// Whether rows are locked; [`LockMode::None`]: they are read as the transaction's level says.
     pub lock: LockMode,
-    /// What to do about locks of other transactions, if not what the transaction does.
+    /// The behavior at locks of other transactions, if it overrides the transaction's.
     pub lock_wait: Option<LockWait>,
     /// Columns, by position, that will be asked for; `None`: all. Long columns that are not among them are not read.
     pub columns: Option<Vec<usize>>,

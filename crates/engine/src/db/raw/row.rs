@@ -12,7 +12,7 @@ pub type RawColumn<'c> = Option<&'c [u8]>;
 pub struct RawRow {
     /// In the present layout of its table.
     row: Option<Row>,
-    /// What an entry has of it.
+    /// The columns of the row in an entry.
     entry: EntryRow,
     is_of_entry: bool,
 }

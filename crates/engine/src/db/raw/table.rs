@@ -59,7 +59,7 @@ impl RawTable {
         self.table.create_id()
     }
 
-    /// The table as it is now: columns, indexes, the attachment.
+    /// The present definition of the table: columns, indexes, the attachment.
     pub fn definition(&self) -> Arc<TableDefinition> {
         self.table.definition()
     }

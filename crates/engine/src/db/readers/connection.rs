@@ -35,7 +35,7 @@ const MAX_DUMP_FRAME_BYTES: usize = 1 << 20;
 /// A reader begins within this time.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A table that the snapshot uses, as it is until the snapshot's end.
+/// A table that the snapshot uses, with its definition, which is fixed until the snapshot ends.
 struct Held {
     table: Table,
     definition: Arc<TableDefinition>,
@@ -244,7 +244,7 @@ impl Connection {
         Ok(self.read.as_mut().expect("it was begun"))
     }
 
-    /// Uses a table in the snapshot, so that it stays as it is.
+    /// Uses a table in the snapshot, which fixes its definition.
     fn hold(&mut self, name: &str) -> Result<TableAnswer> {
         let table = self.db.table(name)?;
         self.read()?.scan(&table).limit(1).count()?;
@@ -351,7 +351,7 @@ fn count(scan: Scan<'_, '_>, stream: &Stream) -> IoResult<Result<u64>> {
     }
 }
 
-/// How a batch of rows ends.
+/// The end of a batch of rows.
 enum BatchEnd {
     /// There may be more.
     Full,

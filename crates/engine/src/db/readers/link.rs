@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// The process that has the database open says hello within this time.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
-/// Why a connection is broken whose other end is gone.
+/// Reason of a disconnect by the other end.
 const ENDED: &str = "it has closed the database, or has ended";
 
 /// A connection to the process that has a database open.
@@ -23,7 +23,7 @@ pub(super) struct Link {
     out: Vec<u8>,
     /// The last frame that was received.
     pub(super) frame: Vec<u8>,
-    /// Why it is not used any more.
+    /// The reason why the connection is no longer used.
     broken: Option<String>,
 }
 
@@ -126,7 +126,7 @@ impl Link {
     }
 }
 
-/// What was received.
+/// A received frame.
 pub(super) enum Received {
     /// Rows, in the link's frame.
     Rows { are_last: bool },

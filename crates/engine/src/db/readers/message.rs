@@ -24,10 +24,10 @@ pub(super) const MAX_REQUEST_BYTES: usize = 1 << 20;
 /// Longest answer: a row and what surrounds it; or the definitions of all tables.
 pub(super) const MAX_ANSWER_BYTES: usize = 256 << 20;
 
-/// Where the kind of a frame is.
+/// Offset of a frame's kind.
 pub(super) const KIND_AT: usize = 4;
 
-/// What a frame is.
+/// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Kind {
@@ -166,7 +166,7 @@ pub(super) enum Answer {
     Failed(Failure),
 }
 
-/// What a frame of changes begins with.
+/// The head of a frame of changes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct ChangesHead {
     /// The number to continue from, once all changes of the frame were taken.

@@ -21,7 +21,7 @@ impl Offers {
     }
 }
 
-/// What one connection offers.
+/// The offer of one connection.
 pub(super) struct OwnOffer {
     offers: Arc<Offers>,
     number: Option<u64>,

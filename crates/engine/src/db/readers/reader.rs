@@ -167,8 +167,8 @@ impl Reader {
         }
     }
 
-    /// Makes every commit so far durable, as [`Database::flush_log`]: a snapshot may show commits that are not. For a
-    /// copy of a table with rows, which is made from a snapshot and continues with [`changes`](Self::changes).
+    /// Makes every commit so far durable, as [`Database::flush_log`] does, because a snapshot may show commits that are
+    /// not durable. For a copy of a table that begins with a snapshot and continues with [`changes`](Self::changes).
     ///
     /// # Errors
     /// As [`Database::open_reader`] and [`Database::flush_log`].

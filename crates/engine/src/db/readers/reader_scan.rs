@@ -126,7 +126,7 @@ impl<'s, 'v> ReaderScan<'s, 'v> {
         self.limit(max).iter()?.next().transpose()
     }
 
-    /// How many rows the scan passes; the other process counts them.
+    /// Number of rows in the scan; the other process counts them.
     ///
     /// # Errors
     /// As [`iter`](Self::iter).
@@ -168,7 +168,7 @@ impl<'s, 'v> ReaderScan<'s, 'v> {
     }
 }
 
-/// What will be received of a scan.
+/// The expected messages of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Comes {
     /// A batch, which was requested.

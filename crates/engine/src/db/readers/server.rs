@@ -34,7 +34,7 @@ impl Served {
     }
 }
 
-/// What the threads share.
+/// State that the threads share.
 pub(super) struct Shared {
     pub(super) stops: AtomicBool,
     pub(super) served: Mutex<HashMap<u64, Served>>,

@@ -167,7 +167,7 @@ pub(super) fn rebuild(
     Ok(())
 }
 
-/// Writes records of a node into a page that has its new frame and room for them.
+/// Writes records of a node into a page that has its new fences and enough space.
 fn rewrite(page: &mut [u8], tails: &Tails<'_>, range: Range<usize>, skip: usize) -> Fit {
     let mut free = page.u16_at(HEAP_START) as usize;
     let mut tail = Vec::with_capacity(max_long_key_bytes(page.len()));
@@ -185,7 +185,7 @@ struct Tails<'a> {
     node: Node<'a>,
     /// The rest of the old prefix.
     before: &'a [u8],
-    /// What is left of the new fences.
+    /// The lower one of the new fences, if it is still to be written.
     lower: Option<&'a [u8]>,
     upper: Option<&'a [u8]>,
     /// Length of the new prefix, and what of it tails begin with.

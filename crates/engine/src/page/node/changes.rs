@@ -24,7 +24,7 @@ use crate::page::varint::{self, VarintReader};
 /// One change of one record, named by its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LeafChange<'a> {
-    /// Insert the record, or give the one that is there this value.
+    /// Insert the record, or replace the value of the existing one.
     Put { key: &'a [u8], value: &'a [u8] },
     /// Set the first byte of the value, if the record is there.
     Flag { key: &'a [u8], flag: u8 },

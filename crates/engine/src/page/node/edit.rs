@@ -17,7 +17,7 @@ use crate::page::header::{self, PageType};
 use crate::types::PageNo;
 use std::ops::Range;
 
-/// Why an operation does not fit a page.
+/// The reason why an operation does not fit a page.
 pub(crate) type Misfit = &'static str;
 pub(super) type Fit<T = ()> = std::result::Result<T, Misfit>;
 
@@ -26,7 +26,7 @@ pub(super) const NO_SUCH_SLOT: Misfit = "no such slot";
 pub(super) const NO_ROOM: Misfit = "not enough room";
 pub(super) const NOT_IN_RANGE: Misfit = "a key outside the page's fences";
 
-/// What a node is to be bounded by.
+/// The new fences of a node.
 #[derive(Clone, Copy)]
 pub(crate) struct Fences<'a> {
     pub lower: Option<&'a [u8]>,
@@ -184,7 +184,7 @@ pub(super) fn raise_skip(page: &mut [u8]) {
     }
 }
 
-/// What the choice of a `skip` depends on.
+/// The suffixes on which the choice of a `skip` depends.
 pub(super) struct Suffixes<S, B> {
     /// Bytes that all suffixes begin with.
     pub common: usize,

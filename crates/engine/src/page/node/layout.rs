@@ -41,14 +41,14 @@ pub(crate) const fn max_long_key_bytes(page_bytes: usize) -> usize {
     page_bytes / 32 * 7
 }
 
-/// Most bytes of key and value that a leaf takes as one record, in a tree whose keys have up to `max_key_bytes`: half
-/// the page less the longest key and 48 bytes. Two of them fit together with the longest fences, so that a split always
-/// makes room.
+/// Maximum bytes of key and value of a leaf's record, in a tree whose keys have up to `max_key_bytes`: half the page
+/// less the longest key and 48 bytes. Two such records fit together with the longest fences, so a split always gives
+/// enough space.
 pub(super) const fn max_record_bytes(page_bytes: usize, max_key_bytes: usize) -> usize {
     page_bytes / 2 - max_key_bytes - 48
 }
 
-/// Where a record's parts are.
+/// The offsets of a record's parts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NodeRecord {
     /// Heap offset of the suffix without its head.
@@ -71,7 +71,7 @@ impl NodeRecord {
     }
 }
 
-/// How long the keys and records of a tree may be.
+/// The maximum lengths of a tree's keys and records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TreeLimits {
     /// Longest key.

@@ -32,7 +32,7 @@ const MIN_LATE: usize = 16;
 pub(crate) struct Ascent {
     /// The slot after the front.
     pub end: usize,
-    /// How many slots before `end` the next insertions are expected: 0 if all came in order.
+    /// Number of slots before `end` at which the next insertions are expected: 0 if all came in order.
     pub late_by: usize,
 }
 
@@ -100,8 +100,8 @@ impl AscendingRun {
         }
     }
 
-    /// What an insertion at `slot` of a page that is full with `count` records continues with, if the run is long
-    /// enough to count.
+    /// The ascending run that an insertion at `slot` of a page that is full with `count` records continues, if the run
+    /// is long enough.
     #[inline]
     pub(super) fn ascent_at(self, slot: usize, count: usize) -> Option<Ascent> {
         let is_next = slot == self.end();
@@ -126,7 +126,7 @@ impl AscendingRun {
     }
 }
 
-/// How many slots an insertion may be late by on a page that is full with this many records.
+/// Maximum lateness, in slots, of an insertion on a page that is full with this many records.
 #[inline(always)]
 fn late_by(full: usize) -> usize {
     if full < LATE_RECORDS { 0 } else { (full / 3).min(MAX_LATE) }

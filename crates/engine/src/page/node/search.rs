@@ -44,7 +44,7 @@ fn cmp_behind_head<B: PageBytes + ?Sized>(page: &B, slot: usize, skip: usize, ke
     page.cmp_at(rest_at, rest_len, key.rest)
 }
 
-/// How the first `skip` bytes of all suffixes compare with a suffix.
+/// The order of the first `skip` bytes of all suffixes relative to a suffix.
 #[inline(always)]
 fn cmp_skipped<B: PageBytes + ?Sized>(page: &B, skip: usize, suffix: &[u8]) -> Ordering {
     page.cmp_at(page.u16_at(SLOTS) as usize, skip, suffix.get(..skip).unwrap_or(suffix))
@@ -169,7 +169,7 @@ pub(crate) fn is_unbounded<B: PageBytes + ?Sized>(page: &B) -> bool {
     page.u16_at(LOWER_LEN) == NO_FENCE && page.u16_at(UPPER_LEN) == NO_FENCE
 }
 
-/// Where the parts of a record are; meaningless offsets for a slot that does not exist.
+/// The offsets of a record's parts; meaningless for a slot that does not exist.
 #[inline(always)]
 pub(crate) fn record<B: PageBytes + ?Sized>(page: &B, slot: usize) -> NodeRecord {
     let at = slot_at(slot);
@@ -243,7 +243,7 @@ fn separator_into<B: PageBytes + ?Sized>(page: &B, slot: usize, out: &mut Vec<u8
     true
 }
 
-/// Where the records' bytes begin.
+/// Offset of the first byte of the heap.
 #[inline]
 pub(crate) fn heap_start<B: PageBytes + ?Sized>(page: &B) -> usize {
     page.u16_at(HEAP_START) as usize

@@ -15,7 +15,7 @@ pub(crate) struct Node<'p> {
 }
 
 impl<'p> Node<'p> {
-    /// Looks at a page as a node. No check is made: see [`check`].
+    /// Views a page as a node, without a check: see [`check`].
     #[inline]
     pub(crate) fn new(page: &'p [u8]) -> Node<'p> {
         Node { page }
@@ -111,7 +111,7 @@ impl<'p> Node<'p> {
         self.lower().is_none_or(|lower| lower < key) && self.upper().is_none_or(|upper| key <= upper)
     }
 
-    /// Where the parts of a record are; meaningless offsets for a slot that does not exist.
+    /// The offsets of a record's parts; meaningless for a slot that does not exist.
     #[inline(always)]
     pub(crate) fn record(self, slot: usize) -> NodeRecord {
         search::record(self.page, slot)
@@ -161,7 +161,7 @@ impl<'p> Node<'p> {
         }
     }
 
-    /// How many bytes the suffixes of two records begin with in common.
+    /// Length of the common prefix of two records' suffixes.
     pub(crate) fn common_suffix_len(self, one: usize, other: usize) -> usize {
         let (first, second) = (self.record(one), self.record(other));
         let least = first.suffix_len.min(second.suffix_len);

@@ -4,7 +4,7 @@ use crate::store::{BATCH_PAGES, FlushLane, PageBatch};
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A batch up to this size is made when needed, a larger one is kept for reuse.
+/// A batch up to this size is allocated when it is needed; a larger one is kept for reuse.
 const SMALL_BATCH_PAGES: usize = 8;
 /// Large batches kept.
 const SPARE_BATCHES: usize = 4;

@@ -54,7 +54,7 @@ impl FlushList {
         frames.get(frame).dirty.begin_write()
     }
 
-    /// The copy made at `begin_write` is durable in the store.
+    /// Ends the write of the copy of `begin_write`, which is durable in the store.
     pub(super) fn end_write(&mut self, frames: &Frames, frame: FrameNo) {
         self.frame_list.remove(frame);
         let oldest = frames.get(frame).dirty.oldest();

@@ -17,7 +17,7 @@ use std::thread::{Builder, ScopedJoinHandle};
 
 /// For this many dirty pages one more thread helps to flush all, up to [`MAX_HELPERS`].
 const PAGES_OF_A_HELPER: usize = 8 * BATCH_PAGES;
-/// A store has room for a batch of each lane on its way.
+/// Maximum number of helper threads: a store has space for one batch in flight of each lane.
 const MAX_HELPERS: usize = FlushLane::COUNT - 1;
 
 impl PageFlusher {

@@ -2,7 +2,7 @@
 
 use crate::store::FlushLane;
 
-/// Why pages are flushed; each flushed page is counted once under its reason.
+/// The reason of a flush; each flushed page is counted once under its reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FlushReason {
     /// They are at the tail of the LRU list and frames are needed.
@@ -26,7 +26,7 @@ pub(crate) enum FlushReason {
 }
 
 impl FlushReason {
-    /// Where the batches go: two threads that have different lanes do not wait for each other.
+    /// The lane of the batches: threads with different lanes do not wait for each other.
     pub(crate) fn lane(self) -> FlushLane {
         match self {
             FlushReason::SinglePage => FlushLane::SinglePage,

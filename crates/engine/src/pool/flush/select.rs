@@ -44,7 +44,7 @@ impl FlushSelection {
         targets
     }
 
-    /// What is flushed with a page; never `Auto`.
+    /// The mode of flushing neighbors; never `Auto`.
     fn neighbors(&self) -> FlushNeighbors {
         match self.neighbors.load(Relaxed) {
             1 => FlushNeighbors::Contiguous,

@@ -17,18 +17,18 @@ use crate::store::{BATCH_PAGES, PageBatch};
 use crate::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-/// What to do with a page that another thread has latched exclusively.
+/// The handling of a page that another thread has latched exclusively.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LatchMode {
     Try,
     Wait,
 }
 
-/// Copies of dirty pages, and where they were made.
+/// Copies of dirty pages, and their frames.
 struct Copies {
     batch: PageBatch,
     frames: Vec<FrameNo>,
-    /// How many of them are flushed as neighbors of others.
+    /// Number of them that are flushed as neighbors.
     neighbors: usize,
 }
 

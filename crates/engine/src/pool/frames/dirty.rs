@@ -76,7 +76,7 @@ impl DirtyMarks {
         self.recreated_by_redo.load(Ordering::Relaxed)
     }
 
-    /// A copy is made now; false if the page is clean or a copy is being written already.
+    /// Begins the write of a copy; returns false if the page is clean or a copy is already being written.
     pub(crate) fn begin_write(&self) -> bool {
         let begin = self.oldest() != 0 && !self.is_flushing();
         if begin {
@@ -85,8 +85,8 @@ impl DirtyMarks {
         begin
     }
 
-    /// The copy is in the store. Returns what is oldest now: the first change since the copy was made, 0 = the page is
-    /// clean.
+    /// Ends the write of a copy, which is in the store. Returns the page's oldest change now: the first one after the
+    /// copy; 0: the page is clean.
     pub(crate) fn end_write(&self) -> u64 {
         debug_assert!(self.is_flushing() && self.oldest() != 0);
         let rewritten = self.rewrite.load(Ordering::Relaxed);

@@ -31,10 +31,10 @@ pub(crate) const NIL: FrameNo = u32::MAX;
 /// The page number of a frame that holds none.
 pub(crate) const NO_PAGE: PageNo = PageNo(u32::MAX);
 
-/// When such a part of the pool has returned, the allocator releases what was freed.
+/// After the return of this part, 1/N, of the pool's memory the allocator releases freed memory to the system.
 const FREED_SHARE: usize = 64;
 
-/// What there is of a frame's page.
+/// The state of a frame's page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Content {
@@ -57,9 +57,9 @@ pub(crate) struct Frame {
     pub young_stamp: AtomicU32,
     /// Pool time (ms, never 0) of the first access since the page came in; 0 before.
     pub first_access_ms: AtomicU32,
-    /// How the page differs from the store.
+    /// The marks of the page's unwritten changes.
     pub dirty: DirtyMarks,
-    /// Which arrival of a page in the pool this is.
+    /// Serial number of the page's arrival in the pool.
     pub arrival: AtomicU32,
     /// See [`super::parent_check`].
     pub known_child_of: AtomicU32,
@@ -212,7 +212,7 @@ impl Frames {
         &self.frames[frame as usize]
     }
 
-    /// Where the frame's bytes are. Always inside the pool's memory.
+    /// Address of the frame's bytes, always inside the pool's memory.
     #[inline]
     fn address(&self, frame: FrameNo) -> *mut u8 {
         assert!((frame as usize) < self.frames.len());
@@ -280,7 +280,7 @@ impl Frames {
         }
     }
 
-    /// Rule 2: a frame that holds no page, and is to be used by no thread but the one that took it.
+    /// Checks rule 2: the frame has no page, and only the thread that took it uses it.
     pub(crate) fn check_free(&self, frame: FrameNo) {
         if cfg!(debug_assertions) && !cfg!(shuttle) {
             let state = self.get(frame);
@@ -294,7 +294,7 @@ impl Frames {
         }
     }
 
-    /// How many frames are reserved.
+    /// Number of reserved frames.
     pub(crate) fn without_memory(&self) -> usize {
         self.without_memory.load(Ordering::Relaxed)
     }

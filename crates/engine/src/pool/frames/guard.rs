@@ -39,7 +39,7 @@ impl<'p> SharedPage<'p> {
         self.frame
     }
 
-    /// The page as it is now, to come back to.
+    /// The present version of the page, to latch the page again later.
     pub(crate) fn version(&self) -> PageVersion {
         let state = self.frames.get(self.frame);
         PageVersion { page_no: state.page_no(), frame: self.frame, version: state.latch.held_version() }

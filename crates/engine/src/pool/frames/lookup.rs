@@ -29,8 +29,8 @@ impl Frame {
 }
 
 impl PageTable {
-    /// Where a resident page is, and the version of its frame at that time; `None` if it is not resident, or not
-    /// merged. Waits while the page is latched exclusively, or read in.
+    /// The frame of a resident page, and the frame's version at that time; `None` if the page is not resident, or not
+    /// merged. Waits while the page is latched exclusively, or is being read.
     #[inline]
     pub(super) fn view(&self, frames: &Frames, page: PageNo) -> Option<(FrameNo, u64)> {
         loop {

@@ -24,8 +24,8 @@ pub(super) fn map(bytes: usize) -> io::Result<MmapMut> {
     Ok(mapping)
 }
 
-/// Asks for large pieces, or that no more are made: the system puts a piece together from a few touched pages and fills
-/// the rest with zeros, so what was released would take memory again.
+/// Requests huge pages, or that no more are made: the system makes a huge page from a few touched pages and fills the
+/// rest with zeros, which would allocate released memory again.
 pub(super) fn prefer_large_pieces(mapping: &MmapMut, large: bool) {
     #[cfg(all(target_os = "linux", not(miri)))]
     let _ = mapping.advise(if large { memmap2::Advice::HugePage } else { memmap2::Advice::NoHugePage });

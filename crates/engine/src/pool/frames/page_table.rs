@@ -140,7 +140,7 @@ impl PageTable {
     }
 }
 
-/// What tests let happen while an unlatched lookup of their thread has reached a frame.
+/// A hook for tests: runs when an unlatched lookup of their thread has reached a frame.
 #[cfg(test)]
 pub(crate) mod meanwhile {
     use super::FrameNo;

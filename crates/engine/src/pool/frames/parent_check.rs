@@ -19,7 +19,7 @@ use super::optimistic::OptimisticPage;
 use super::resident::ResidentPages;
 use crate::sync::atomic::Ordering::Relaxed;
 
-/// The page was made here: it needs no comparison, and its parent is not noted. (No mark is even.)
+/// The page was created in the pool: it needs no comparison, and its parent is not noted. (Other marks are odd.)
 const MADE_HERE: u32 = 2;
 /// The bits that are 0 only while a page needs its first comparison.
 const IS_KNOWN: u32 = 3;
@@ -58,8 +58,8 @@ impl ResidentPages {
         child.known_child_of.load(Relaxed) == mark(parent.frame_state(), child)
     }
 
-    /// What to note if the page in a frame is a child of this parent. Computed before the pages that are not latched
-    /// are validated.
+    /// The mark of the frame's page after its comparison with this parent. Computed before the pages that are not
+    /// latched are validated.
     pub(crate) fn parent_check(&self, parent: &OptimisticPage<'_>, child: FrameNo) -> ParentCheck {
         let child = self.get(child);
         ParentCheck { before: child.known_child_of.load(Relaxed), compared: mark(parent.frame_state(), child) }

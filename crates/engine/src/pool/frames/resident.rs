@@ -19,7 +19,7 @@ use crate::sync::atomic::{
 use crate::sync::sharded::CachePadded;
 use crate::types::PageNo;
 
-/// Which page is in which frame, and which frames are free.
+/// The resident pages with their frames, and the free frames.
 pub(crate) struct ResidentPages {
     frames: Frames,
     table: PageTable,

@@ -25,8 +25,8 @@ struct Entered {
 }
 
 impl PageLoader {
-    /// Reads those of the pages into the pool that are not there, through `buffer`, which has room for all. Returns how
-    /// many came. The caller holds no latch and no redo space.
+    /// Reads the pages that are not resident into the pool, through `buffer`, which has space for all. Returns the
+    /// number of pages read. The caller holds no latch and no redo space.
     ///
     /// # Errors
     /// [`PoolExhausted`](crate::Error::PoolExhausted), a stopped database. A page that cannot be read, or is damaged,

@@ -83,8 +83,8 @@ impl PageLoader {
         [pending, self.flusher().oldest_dirty_lsn()].into_iter().flatten().min()
     }
 
-    /// How far the log has to be durable before a checkpoint at [`PageLoader::oldest_lsn`], asked before: rule 3 of
-    /// `crate::pool::pending`.
+    /// The LSN up to which the log must be durable before a checkpoint at [`PageLoader::oldest_lsn`], which is read
+    /// first: rule 3 of `crate::pool::pending`.
     pub(crate) fn carried_lsn(&self) -> Lsn {
         self.pending.get().map_or(Lsn(0), |pending| pending.carried_lsn())
     }

@@ -5,7 +5,7 @@ use super::cache::PageCache;
 /// Milliseconds between two rounds of InnoDB's page cleaner.
 const ROUND_MS: u64 = 1000;
 
-/// What the LRU flusher remembers between its steps.
+/// State of the LRU flusher between its steps.
 #[derive(Debug, Default)]
 pub(crate) struct FrameDemand {
     taken: u64,

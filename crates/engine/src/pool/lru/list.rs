@@ -26,7 +26,7 @@ pub(super) struct LruList {
     old_len: usize,
     old_pct: usize,
     member: Box<[bool]>,
-    /// Where the search for a clean page continues; `NIL` = at the tail.
+    /// Frame at which the search for a clean page continues; `NIL`: the tail.
     cursor: FrameNo,
     /// Value of `entries` when the frame came to the list or to its head.
     entered: Box<[u32]>,
@@ -88,7 +88,7 @@ impl LruList {
         self.frame_list.prev(frame)
     }
 
-    /// Where the search for a clean page continues.
+    /// Frame at which the search for a clean page continues.
     pub(super) fn cursor(&self) -> FrameNo {
         if self.cursor == NIL { self.frame_list.tail } else { self.cursor }
     }

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 const CHANGE_BYTES: u64 = 250;
 const TICK_S: f64 = 0.005;
 
-/// What is modelled.
+/// The modelled load.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
     /// Redo users would write per second if nothing slowed them.

@@ -101,7 +101,7 @@ impl Rate {
     }
 }
 
-/// What to do now.
+/// The present plan of flushing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct FlushPlan {
     /// Flush pages whose oldest change is before this, oldest first, a batch at a time.
@@ -234,7 +234,7 @@ fn age_of(now: &Snapshot, lsn: Lsn) -> f64 {
     now.end_lsn.0.saturating_sub(lsn.0) as f64 * 100.0 / now.log_capacity_bytes as f64
 }
 
-/// How fast the flush list's tail moves below the async watermark, in units of the redo rate.
+/// Speed of the flush list's tail below the async watermark, in units of the redo rate.
 pub fn speed(age_pct: f64, limits: &Limits) -> f64 {
     let even = EVEN_PCT.min(limits.async_pct).max(limits.adaptive_flushing_lwm + 1.0);
     ((age_pct - limits.adaptive_flushing_lwm).max(0.0) / (even - limits.adaptive_flushing_lwm)).powi(2)

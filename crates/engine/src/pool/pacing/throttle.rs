@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 const BURST_S: f64 = 0.02;
 /// Redo beyond the allowed rate that still has to be waited for, likewise.
 const DEBT_S: f64 = 0.2;
-/// How long a waiter sleeps before it looks at the wall again.
+/// Time that a waiter sleeps before it reads the LSN limit again.
 const MAX_NAP: Duration = Duration::from_millis(10);
 /// No thread waits longer than this.
 const MAX_WAIT: Duration = Duration::from_secs(1);

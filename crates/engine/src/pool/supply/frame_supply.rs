@@ -23,11 +23,11 @@ use crate::sync::sharded::CachePadded;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a thread looks for frames before it gets an error.
+/// Maximum time of a thread's search for frames.
 const FREE_FRAME_TIMEOUT_MS: u64 = 20_000;
-/// How long it waits before it looks again.
+/// Pause between two searches.
 const NAP: Duration = Duration::from_millis(2);
-/// How long a thread relies on the LRU flusher before it flushes a page itself.
+/// Time for which a thread relies on the LRU flusher before it flushes a page itself.
 const TIMEOUT: Duration = Duration::from_millis(500);
 /// Rounds of waiting after which a thread searches the whole list although nothing became clean (rule 4).
 const SEARCH_ANYWAY: u32 = 8;
@@ -206,7 +206,7 @@ impl FrameSupply {
         }
     }
 
-    /// What a thread does that found no clean victim; returns whether it cleaned a page itself.
+    /// Makes a victim clean for a thread that found none; returns whether it cleaned a page itself.
     fn make_clean(&self, start: Instant) -> Result<bool> {
         self.cache.lru_notify().wake();
         let others_work = self.cache.flusher().threads_run() && start.elapsed() < TIMEOUT;

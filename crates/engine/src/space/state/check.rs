@@ -5,7 +5,7 @@ use super::SpaceState;
 use std::collections::BTreeSet;
 
 impl SpaceState {
-    /// Rules 1 and 2 for one extent, and rule 4: one that waits for a checkpoint is empty.
+    /// Checks rules 1 and 2 for one extent, and rule 4: an extent that waits for a checkpoint is empty.
     pub(super) fn check_extent(&self, number: u32) {
         if !cfg!(debug_assertions) {
             return;

@@ -5,9 +5,8 @@ use super::{SMALL_SEGMENT_PAGES, SpaceState};
 use crate::types::{Lsn, PageNo};
 
 impl SpaceState {
-    /// How many extents the file needs: up to the last one that is not empty, or of which something is logged after
-    /// `checkpoint`; and as many more as it takes for `keep` free ones, which depends on how many there are. A group
-    /// stays or goes with its map.
+    /// Number of extents that the file needs: up to the last extent that is not empty or has redo after `checkpoint`,
+    /// and more to have `keep` free ones, a number that depends on the size. A group stays or is removed with its map.
     pub(crate) fn needed_extents(&self, layout: &SpaceLayout, checkpoint: Lsn, keep: impl Fn(u32) -> u32) -> u32 {
         let is_needed = |number: &u32| !self.is_empty_extent(*number) || self.freed.is_behind(*number, checkpoint);
         let mut needed = (1..self.extents()).rev().find(is_needed).map_or(1, |last| last + 1);
@@ -30,7 +29,7 @@ impl SpaceState {
         self.untouched.range(..end).take(lacking).copied().collect()
     }
 
-    /// How many extents the file would have if all chunks with an owner were adjacent, followed by `keep` free ones.
+    /// Number of extents of the file if all chunks with an owner were adjacent, followed by `keep` free extents.
     pub(crate) fn gapless_extents(&self, layout: &SpaceLayout, keep: impl Fn(u32) -> u32) -> u32 {
         let unowned = self.unowned_chunks + self.untouched.len() as u32 * CHUNKS;
         let maps = layout.groups(self.extents());

@@ -45,20 +45,20 @@ pub(super) struct SpaceState {
     extents: Vec<Extent>,
     free: BTreeSet<u32>,
     untouched: BTreeSet<u32>,
-    /// Where the next run of `untouched` is looked for.
+    /// Extent at which the search for the next run of `untouched` begins.
     bare_from: u32,
     /// Positions of those of `untouched` that were found at the opening, and may still have their space on the device.
     found: Range<u32>,
-    /// How many of `untouched` may still be tried for the reserve before those found stay as they are.
+    /// Number of `untouched` extents that may still be tried for the reserve.
     found_tries: usize,
     shared: BTreeSet<u32>,
     freed: FreedExtents,
     unowned_chunks: u32,
     /// Allocation prefers extents below this one (rule 3).
     preferred_end: u32,
-    /// When room was last refused, and for what; `None` once there was room again.
+    /// Time and priority of the last refusal of space; `None` after a later success.
     pub full_since: Option<(Instant, SpacePriority)>,
-    /// What the device said then.
+    /// The device's error then.
     pub full_why: String,
     segments: HashMap<u32, SegmentState>,
     /// Next segment number.
@@ -102,13 +102,12 @@ impl SpaceState {
         self.unowned_chunks
     }
 
-    /// Notes that room was refused.
+    /// Notes a refusal of space.
     pub(super) fn note_full(&mut self, since: (Instant, SpacePriority), source: &StorageError) {
         (self.full_since, self.full_why) = (Some(since), source.source.to_string());
     }
 
-    /// Whether room for `purpose` was refused not longer than `time` ago. A refusal does not count for purposes that
-    /// may take more.
+    /// Whether space for `purpose` was refused within the last `time`. A refusal does not count for higher priorities.
     pub(super) fn is_full(&self, purpose: SpacePriority, time: Duration) -> bool {
         self.full_since.is_some_and(|(at, refused)| purpose <= refused && at.elapsed() < time)
     }
@@ -123,7 +122,7 @@ impl SpaceState {
         self.untouched.contains(&number)
     }
 
-    /// How many of those there are.
+    /// Number of untouched extents.
     pub(super) fn untouched_extents(&self) -> usize {
         self.untouched.len()
     }

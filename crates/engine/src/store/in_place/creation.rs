@@ -37,7 +37,7 @@ pub(crate) fn create(
     Ok(data.sync()?)
 }
 
-/// What no device tears.
+/// Size of a sector, which no device tears.
 const SECTOR_BYTES: usize = 512;
 
 /// Whether creation never finished: the data file is empty, or no larger than creation makes it with zeros for the

@@ -51,7 +51,7 @@ pub(crate) const FIXED_BYTES: usize = 24;
 pub(crate) const ENTRY_BYTES: usize = 12;
 const _: () = assert!(FIXED_BYTES + BATCH_PAGES * ENTRY_BYTES <= DIRECTORY_BYTES);
 
-/// Where an area begins, and the right to use it.
+/// The offset of an area, and the exclusive use of it.
 struct Area {
     at: u64,
     free: Mutex<()>,
@@ -70,7 +70,7 @@ pub(crate) struct Doublewrite {
     flush_list: Area,
     lru_list: Area,
     single_pages: Vec<Area>,
-    /// Where the next single page looks first.
+    /// Slot at which the search for the next single page begins.
     next: AtomicUsize,
     /// Whether copies that are not needed any more are discarded.
     discards: bool,
@@ -198,7 +198,7 @@ fn put_directory(batch: &mut PageBatch, database_id: u64) {
     debug_assert!(written.eq(parse_directory(directory, database_id)), "a directory is not read as it is written");
 }
 
-/// Where the areas begin: flush list, LRU list, single pages.
+/// Offsets of the areas: flush list, LRU list, single pages.
 fn area_offsets(page_bytes: usize) -> impl Iterator<Item = u64> {
     let bytes = move |pages: usize| (DIRECTORY_BYTES + pages * page_bytes) as u64;
     let singles = (0..SINGLE_PAGES as u64).map(move |n| 2 * bytes(BATCH_PAGES) + n * bytes(1));
@@ -229,8 +229,8 @@ pub(crate) struct Copy {
     pub lsn: Lsn,
 }
 
-/// What the directories of all areas list; the copies themselves may be torn. An area without a whole directory lists
-/// nothing.
+/// The copies in the directories of all areas; the copies themselves may be torn. An area without a complete directory
+/// has none.
 pub(crate) fn listed_copies(file: &dyn Device, header: FileHeader) -> Result<Vec<Copy>> {
     let mut copies = Vec::new();
     let mut directory = AlignedBuf::zeroed(DIRECTORY_BYTES);

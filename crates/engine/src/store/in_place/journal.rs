@@ -58,7 +58,7 @@ pub(super) struct PageJournal {
     stats: Arc<Stats>,
 }
 
-/// Where the next batch goes.
+/// The position of the next batch.
 struct Position {
     segment: u64,
     at: u64,
@@ -73,8 +73,8 @@ struct Position {
 }
 
 impl PageJournal {
-    /// Opens a journal of about `journal_bytes` in the file, which has been scanned and repaired: everything that is in
-    /// it is durable in its place. Makes the file long enough.
+    /// Opens a journal of about `journal_bytes` in the file, which has been scanned and repaired: every page in it is
+    /// durable at its place. Extends the file to the needed length.
     ///
     /// # Errors
     /// The file cannot be made long enough.
@@ -130,7 +130,7 @@ impl PageJournal {
         }
     }
 
-    /// Writes the batch after the last one; its number, or `None` if there is no room (rule 2).
+    /// Writes the batch after the last one; returns its number, or `None` if there is no space (rule 2).
     fn append(&self, batch: &mut PageBatch) -> Result<Option<u64>> {
         let mut position = self.position.lock();
         self.file.check()?;
@@ -218,7 +218,7 @@ impl PageJournal {
         Ok(())
     }
 
-    /// What the log's header has to say of the journal.
+    /// The journal's mark for the log's header.
     pub(super) fn mark(&self) -> Mark {
         let newest = self.durable.load(SeqCst);
         Mark { newest, is_needed: newest > self.retired.load(SeqCst) }

@@ -46,7 +46,7 @@ const MIN_SEGMENTS: u64 = 3;
 /// The greatest number of a batch: counting on never overflows.
 const MAX: u64 = 1 << 62;
 
-/// Where the journal is in the file.
+/// The layout of the journal in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct JournalLayout {
     page_bytes: usize,
@@ -76,7 +76,7 @@ impl JournalLayout {
         (journal_bytes / self.segment_bytes()).max(MIN_SEGMENTS)
     }
 
-    /// Where a segment begins.
+    /// Offset of a segment.
     pub(crate) fn offset_of(self, segment: u64) -> u64 {
         self.start + segment * self.segment_bytes()
     }
@@ -87,7 +87,7 @@ impl JournalLayout {
     }
 }
 
-/// What the log's header says of the journal.
+/// The journal's mark in the log's header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Mark {
     /// The newest batch that was durable.
@@ -165,7 +165,7 @@ fn parse_directory(
 /// An image that a whole directory lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct JournalImage {
-    /// Where it begins in the file.
+    /// Offset in the file.
     pub at: u64,
     pub lsn: Lsn,
     checksum: u32,

@@ -50,7 +50,7 @@ use journal::{InFlight, PageJournal};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Where a page begins.
+/// Offset of a page.
 fn offset_of(page: PageNo, page_bytes: usize) -> u64 {
     u64::from(page.0) * page_bytes as u64
 }
@@ -75,7 +75,7 @@ pub(crate) struct InPlace {
     stats: Arc<Stats>,
 }
 
-/// What a batch goes through on its way to its places.
+/// The protection of a batch from torn writes.
 enum TornWriteProtection {
     Areas(Doublewrite),
     Journal(PageJournal),
@@ -91,8 +91,8 @@ enum AreaSlot<'s> {
 }
 
 impl InPlace {
-    /// Opens the store in these two files, which have been repaired; `journal` is what was found. With `protection` the
-    /// doublewrite file is made long enough.
+    /// Opens the store in these two files, which have been repaired; `journal` is the scanned journal. With
+    /// `protection` the doublewrite file is extended to the needed length.
     ///
     /// # Errors
     /// The doublewrite file cannot be made long enough.

@@ -28,7 +28,7 @@ use crate::sync::atomic::Ordering::Relaxed;
 use highwater_storage::{AlignedBuf, Placement};
 use std::time::{Duration, Instant};
 
-/// How long the images of one batch look for room, again and again: cleaning may gain less than others take.
+/// Maximum time of a batch's attempts to get space: cleaning may free less than other batches take.
 const TIMEOUT_IN_ALL: Duration = Duration::from_secs(60);
 
 impl OutOfPlace {
@@ -58,7 +58,7 @@ impl OutOfPlace {
         Ok(())
     }
 
-    /// Appends images as long as there is room for them (rule 4), and frees the others.
+    /// Appends images while there is space for them (rule 4), and frees the others.
     pub(super) fn append_while_room<'i>(
         &self,
         group: usize,
@@ -172,7 +172,7 @@ impl OutOfPlace {
         Ok(())
     }
 
-    /// Ends the group's open segment, and leaves the rest of it as it is.
+    /// Ends the group's open segment; the rest of it stays unused.
     pub(super) fn seal_short(&self, group: usize) -> Result<()> {
         let mut held = self.appender.groups[group].lock();
         let Some(open) = held.open.take_if(|open| open.life > 0) else { return Ok(()) };

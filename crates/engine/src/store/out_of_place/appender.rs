@@ -21,7 +21,7 @@ pub(super) struct PageImage {
     pub lsn: Lsn,
     pub at: usize,
     pub bytes: usize,
-    /// Where the cleaner found it; `None` for a new one.
+    /// The location from which the cleaner copied it; `None` for a new image.
     pub from: Option<Location>,
 }
 
@@ -32,14 +32,14 @@ impl PageImage {
     }
 }
 
-/// Who appends.
+/// The source of appended images: flush or cleaner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AppendSource {
     Flush,
     Cleaner,
 }
 
-/// What was appended and is not yet synced.
+/// Appended batches that are not yet synced.
 #[derive(Default)]
 pub(super) struct Appended {
     pub moves: Vec<Move>,
@@ -50,7 +50,7 @@ pub(super) struct Appended {
 }
 
 impl Appended {
-    /// How many were appended.
+    /// Number of appended batches.
     pub(super) fn batches(&self) -> usize {
         self.tails.len()
     }
@@ -70,9 +70,9 @@ pub(super) struct OpenSegment {
     pub(super) life: u64,
     /// Sequences of its last batch but one, and of its last.
     pub(super) sequences: [u64; 2],
-    /// What its last header calls durable.
+    /// The sequence up to which its last header calls batches durable.
     pub(super) durable: u64,
-    /// Where the next batch begins.
+    /// Offset of the next batch.
     pub(super) at: usize,
     pub(super) summary: Vec<u8>,
 }
@@ -165,7 +165,7 @@ impl OpenSegment {
         OpenSegment { segment, placement, life: 0, sequences: [0; 2], durable: 0, at: 0, summary: Vec::new() }
     }
 
-    /// How many of the images fit into the segment as a batch, with what lists them at its end.
+    /// Number of the images that fit into the segment as one batch, with their list at the segment's end.
     pub(super) fn fitting(&self, images: &[PageImage], segment_bytes: usize) -> usize {
         let mut bytes = 0;
         let fits = |(n, image): &(usize, &PageImage)| {

@@ -29,7 +29,7 @@ pub(crate) struct Sizes {
     pub page_bytes: usize,
     /// Bytes of a segment that batches may take.
     pub segment_room: u64,
-    /// What the device promises.
+    /// Number of lifetimes that the device separates.
     pub lifetime_streams: usize,
 }
 
@@ -54,7 +54,7 @@ pub(super) fn low_segments(groups: usize, slack: u32, sizes: Sizes) -> usize {
     reserve_segments(groups) + ahead.min((slack as usize / 2).saturating_sub(reserve_segments(groups)))
 }
 
-/// Whether copies of images that take `live_bytes` leave another image room in the segment that they are written to.
+/// Whether copies of `live_bytes` of images leave space for another image in their new segment.
 pub(super) fn copies_leave_room(live_bytes: u64, sizes: Sizes) -> bool {
     let images = live_bytes.div_ceil(sizes.page_bytes as u64);
     let headers = images.div_ceil(MAX_IMAGES as u64) * BLOCK_BYTES as u64;

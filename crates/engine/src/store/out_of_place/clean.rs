@@ -34,7 +34,7 @@ use std::time::{Duration, Instant};
 const MIN_GROWTH: u64 = 4;
 /// Pause after the device refused space, before the next attempt.
 const FULL_FOR: Duration = Duration::from_millis(500);
-/// How long segments are waited for that others are about to free.
+/// Maximum wait for segments that other threads are about to free.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Batches of copies for one sync: far fewer than the sequences that an opening leaves out ([`super::append`]).
 const MAX_BATCHES: usize = 1024;
@@ -60,8 +60,8 @@ impl OutOfPlace {
         Ok(true)
     }
 
-    /// Makes room during a batch (rule 1): grows the file, or copies live images out of segments. These are free after
-    /// the sync of `done`, until which the caller keeps the guard, and one more sync.
+    /// Frees segments during a batch (rule 1): grows the file, or copies live images out of segments. These are free
+    /// after the sync of `done`, until which the caller keeps the guard, and one more sync.
     pub(super) fn clean_concurrently(&self, done: &mut Appended) -> Result<Option<MutexGuard<'_, AlignedBuf>>> {
         // The thread that cleans now makes room for the batches of the others as well.
         let Some(mut buffer) = self.cleaning.try_lock().filter(|_| self.is_low(done)) else { return Ok(None) };
@@ -177,7 +177,7 @@ impl OutOfPlace {
         })
     }
 
-    /// Tries until there is room, with pauses.
+    /// Retries with pauses until there is space.
     fn wait_until(&self, has_room: impl Fn() -> Result<bool>) -> Result<()> {
         let since = Instant::now();
         loop {
@@ -269,7 +269,7 @@ impl OutOfPlace {
         Ok(())
     }
 
-    /// Makes the footers of emptied segments say so.
+    /// Marks emptied segments as empty in their footers.
     ///
     /// # Errors
     /// An I/O error.

@@ -118,7 +118,7 @@ pub(crate) fn packing_us(page: &[u8], compression: PageCompression) -> f64 {
     (0..TIMES).map(|_| once()).fold(f64::INFINITY, f64::min)
 }
 
-/// Why an image gives no page.
+/// The reason why an image cannot be decoded to a page.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Unreadable {
     /// It is damaged; in words how.

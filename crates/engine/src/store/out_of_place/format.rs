@@ -47,7 +47,7 @@ pub(crate) const BLOCK_BYTES: usize = ALIGNMENT_BYTES;
 pub(crate) const MAX_IMAGES: usize = (BLOCK_BYTES - FIXED_BYTES) / ENTRY_BYTES;
 /// In place of the page number: the image counts for no page, since a crash tore it.
 pub(crate) const VOID: PageNo = PageNo(u32::MAX);
-/// Where the slots begin; page 0 and 1 are before them.
+/// Offsets of the slots; page 0 and 1 are before them.
 pub(crate) const SLOTS_AT: [u64; 2] = [32 << 10, 36 << 10];
 
 const TAILS_AT: usize = 48;
@@ -60,7 +60,7 @@ pub(crate) const SLOT_BYTES: usize = 40;
 const FOOTER_MAGIC: u32 = u32::from_le_bytes(*b"hwFo");
 const FOOTER_TAILS_AT: usize = 60;
 const FOOTER_BYTES: usize = FOOTER_TAILS_AT + GROUPS * TAIL_BYTES;
-/// What a footer takes of the last block.
+/// Bytes of a footer in the last block.
 const FOOTER_ROOM: usize = 136;
 const _: () = assert!(FOOTER_BYTES <= FOOTER_ROOM && FOOTER_ROOM <= 512, "no power cut tears a footer");
 /// The greatest sequence: counting on never overflows.
@@ -78,7 +78,7 @@ pub(crate) struct Tail {
 /// The tails of all groups.
 pub(crate) type GroupTails = [Tail; GROUPS];
 
-/// What the header of a batch says of it.
+/// The header of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BatchHeader {
     /// Life of its segment.
@@ -114,7 +114,7 @@ pub(crate) fn identity(database_id: u64, segment: u64) -> u64 {
     database_id ^ segment.wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
-/// What the header of a batch says that begins at `at` in the segment of this identity.
+/// The identity in the header of a batch that begins at `at` in the segment with this identity.
 fn identity_at(identity: u64, at: usize) -> u64 {
     identity ^ (at as u64).wrapping_mul(0xD6E8_FEB8_6659_FD93)
 }
@@ -211,14 +211,14 @@ pub(crate) fn parse_header(block: &[u8], identity: u64, at: usize) -> Option<(Ba
 /// A batch as a summary lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Listed {
-    /// Where it begins in its segment.
+    /// Offset in its segment.
     pub at: usize,
     pub sequence: u64,
     pub group: u8,
     pub entries: Vec<ImageEntry>,
 }
 
-/// What a footer says.
+/// The footer of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Footer {
     pub life: u64,
@@ -328,7 +328,7 @@ impl Footer {
     }
 }
 
-/// A batch as it is in a summary.
+/// A batch in a summary.
 #[derive(Clone, Copy)]
 pub(crate) struct InSummary<'s> {
     pub at: usize,
@@ -342,7 +342,7 @@ impl<'s> InSummary<'s> {
         self.entries.chunks_exact(ENTRY_BYTES).map(ImageEntry::decode)
     }
 
-    /// Where it ends in its segment.
+    /// Offset of its end in its segment.
     pub(crate) fn end(&self) -> usize {
         let images = self.entries().map(|entry| entry.bytes).fold(0, usize::saturating_add);
         self.at.saturating_add(batch_bytes(self.entries().len(), images))
@@ -366,7 +366,7 @@ pub(crate) fn batches(summary: &[u8]) -> impl Iterator<Item = InSummary<'_>> {
     })
 }
 
-/// What a slot says; all zeros before the first one.
+/// The contents of a slot; all zeros before the first write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct StoreSlot {
     /// The higher one counts.

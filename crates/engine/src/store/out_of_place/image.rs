@@ -11,7 +11,7 @@ use highwater_storage::{AlignedBuf, Device};
 use std::cell::RefCell;
 use std::ops::Range;
 
-/// What never changes of a store.
+/// The geometry of a store, which never changes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StoreGeometry {
     pub page_bytes: usize,
@@ -36,17 +36,17 @@ impl StoreGeometry {
         Sizes { page_bytes: self.page_bytes, segment_room: self.segment_room(), lifetime_streams }
     }
 
-    /// What the headers and the footer of a segment say that they belong to.
+    /// The identity in the headers and the footer of a segment.
     pub(crate) fn identity(&self, segment: u32) -> u64 {
         format::identity(self.database_id, segment.into())
     }
 
-    /// Where a segment begins in the file.
+    /// File offset of a segment.
     pub(crate) fn start_of(&self, segment: u32) -> u64 {
         u64::from(segment) * self.segment_bytes
     }
 
-    /// Where an image begins in the file.
+    /// File offset of an image.
     pub(crate) fn offset_of(&self, location: Location) -> u64 {
         self.start_of(location.segment) + location.offset as u64
     }
@@ -74,7 +74,7 @@ impl StoreGeometry {
             .map_err(|unreadable| unreadable.of_page(page))
     }
 
-    /// Reads an image as it is stored and shows it to `look`.
+    /// Reads the stored bytes of an image and passes them to `look`.
     ///
     /// # Errors
     /// An I/O error.

@@ -26,8 +26,8 @@ const TICK_MASK: u32 = (1 << TICK_BITS) - 1;
 /// Steps of a factor of two.
 const STEPS: f64 = 8.0;
 
-/// What is remembered of a page, packed into 32 bits: the tick of its last write, and the logarithm of its interval;
-/// 0 = nothing. The clock's overflow (after a terabyte) makes an estimate wrong, and no more.
+/// The write history of a page in 32 bits: the tick of its last write, and the logarithm of its write interval; 0: no
+/// history. An overflow of the clock (after a terabyte) only makes an estimate wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct WriteHistory(pub u32);
 

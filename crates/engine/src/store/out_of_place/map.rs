@@ -27,7 +27,7 @@ pub(super) const MAX_IMAGE_BYTES: usize = ((1 << LENGTH_BITS) - 1) * UNIT_BYTES;
 /// Most segments, region 0 counted.
 pub(super) const MAX_SEGMENTS: u32 = 1 << SEGMENT_BITS;
 
-/// Where an image is.
+/// The location of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Location {
     /// Number of the segment; 0 for a page as it was created.
@@ -102,7 +102,7 @@ impl PageMap {
         words.truncate(pages as usize);
     }
 
-    /// Where the page is; `None` if it has no image.
+    /// The location of the page's image; `None` if it has none.
     pub(crate) fn get(&self, page: PageNo) -> Option<Location> {
         self.words.read().get(page.0 as usize).and_then(|word| Location::unpack(word.load(Acquire)))
     }

@@ -101,9 +101,9 @@ pub(crate) struct OutOfPlace {
     segments: Segments,
     appender: Appender,
     compression: PageCompression,
-    /// Lifetimes that are kept apart: those of the device, or fewer if there is no room for this many open segments.
+    /// Number of separate lifetimes: that of the device, or less if there is no space for this many open segments.
     lifetime_streams: usize,
-    /// How full segments may be before the file grows.
+    /// Fill of the segments, in percent, at which the file grows.
     fill_pct: u64,
     /// The clock of [`lifetime`].
     appended_bytes: AtomicU64,
@@ -114,7 +114,7 @@ pub(crate) struct OutOfPlace {
     /// One thread cleans at a time; the buffer a segment is read into.
     cleaning: Mutex<AlignedBuf>,
     growing: Mutex<()>,
-    /// When the device last had no room for growth.
+    /// Time of the device's last refusal of growth.
     refused: Mutex<Option<Instant>>,
     /// The newest one on the device.
     slot: Mutex<StoreSlot>,
@@ -122,7 +122,7 @@ pub(crate) struct OutOfPlace {
 }
 
 impl OutOfPlace {
-    /// Opens the store that was scanned, and settled.
+    /// Opens the store that was scanned and resolved.
     ///
     /// # Errors
     /// The disk has no room for its pages, an I/O error.
@@ -174,8 +174,8 @@ impl OutOfPlace {
         Ok(store)
     }
 
-    /// Gives the file the segments that all its pages need, as far as there can be this many: an older version promised
-    /// more. A full file may come from a device with fewer streams: then as many are used as there is room for.
+    /// Grows the file to the segments that all its pages need, as far as possible: an older version had a larger limit.
+    /// A full file may come from a device with fewer streams: then only as many streams are used as there is space for.
     fn reserve_all(&mut self, needed: fn(u32, Sizes) -> u64) -> highwater_storage::Result<()> {
         let (pages, max) = (self.segments.map.pages(), self.device().lifetime_streams());
         let mut reserved = Ok(());
@@ -386,7 +386,7 @@ impl PageStore for OutOfPlace {
         self.device().identity()
     }
 
-    /// No room protects nothing.
+    /// None: the store has no scratch space.
     fn scratch(&self) -> Option<&dyn Device> {
         None
     }

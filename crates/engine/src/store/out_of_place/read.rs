@@ -36,7 +36,7 @@ pub(super) struct Read {
     pub read_bytes: u64,
 }
 
-/// What a segment holds.
+/// The contents of a segment.
 pub(super) struct SegmentContents {
     pub remains: SegmentSummary,
     pub durable: u64,
@@ -44,7 +44,7 @@ pub(super) struct SegmentContents {
     pub tails: GroupTails,
     /// The footer, if there is one of this life.
     pub footer: Option<Footer>,
-    /// Bytes among which its summary is: that of its end, or one made of its headers.
+    /// Bytes that include its summary: the stored one at its end, or one built from its headers.
     end: AlignedBuf,
     summary: Range<usize>,
 }
@@ -161,7 +161,7 @@ fn read_segment(device: &dyn Device, geometry: StoreGeometry, segment: u32, end_
 }
 
 impl SegmentContents {
-    /// What its batches list.
+    /// The summary of its batches.
     pub(super) fn summary(&self) -> &[u8] {
         &self.end[self.summary.clone()]
     }

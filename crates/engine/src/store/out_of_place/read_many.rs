@@ -15,7 +15,7 @@ use highwater_storage::Read;
 
 /// A page that is read with others.
 struct Wanted {
-    /// Which of the reads it is.
+    /// Index of the read.
     index: usize,
     location: Location,
     blocks: Blocks,
@@ -49,7 +49,7 @@ impl OutOfPlace {
         }
     }
 
-    /// How to read a page with others; `None` for several pages, and for a page without an image.
+    /// The read of a page's image in a batch; `None` for several pages, and for a page without an image.
     fn wanted(&self, index: usize, read: &PageRead<'_>) -> Option<Wanted> {
         let is_one = read.buf.len() == self.geometry.page_bytes;
         let location = is_one.then(|| self.segments.map.get(read.first)).flatten()?;

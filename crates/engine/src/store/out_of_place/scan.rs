@@ -47,7 +47,7 @@ use highwater_storage::{AlignedBuf, Device};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::Range;
 
-/// What the scan found.
+/// The result of the scan.
 pub(crate) struct ScannedStore {
     pub map: PageMap,
     /// Segments that hold batches.
@@ -80,7 +80,7 @@ pub(crate) struct ScannedStore {
 /// A segment that was not sealed, or with batches that nothing calls durable.
 pub(crate) struct OpenEnd {
     pub remains: SegmentSummary,
-    /// What its last header calls durable, and the tails that it names.
+    /// The sequence up to which its last header calls batches durable, and the tails that the header names.
     pub durable: u64,
     pub tails: GroupTails,
     pub batches: Vec<Listed>,

@@ -35,9 +35,9 @@ enum SegmentPhase {
     Free,
     Open,
     Sealed,
-    /// Nothing of it is live; the footer is to say so.
+    /// It has no live image; the footer must be marked as empty.
     Emptied,
-    /// Its footer says so, and that is to be synced.
+    /// Its footer is marked as empty, and must be synced.
     Cleared,
 }
 
@@ -77,7 +77,7 @@ impl StoreSegmentState {
 pub(super) struct Move {
     pub page_no: PageNo,
     pub to: Location,
-    /// Where a cleaner copied it from (rule 4); `None` for a new copy.
+    /// The location from which a cleaner copied it (rule 4); `None` for a new copy.
     pub from: Option<Location>,
 }
 
@@ -88,7 +88,7 @@ pub(super) struct Victim {
     pub life: u64,
 }
 
-/// What a segment held when the store was opened.
+/// The contents of a segment when the store was opened.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SegmentSummary {
     pub segment: u32,
@@ -101,7 +101,7 @@ pub(crate) struct SegmentSummary {
     pub group: u8,
 }
 
-/// How the segments are used.
+/// The use of the segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Usage {
     /// All, region 0 not counted.
@@ -243,7 +243,7 @@ impl Segments {
         Some(end)
     }
 
-    /// How many of the first `least` segments are free.
+    /// Number of free segments among the first `least`.
     pub(super) fn free_below(&self, least: u32) -> usize {
         self.inner.lock().free.range(..least).count()
     }

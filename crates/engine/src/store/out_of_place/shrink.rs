@@ -26,14 +26,14 @@ use super::map::MAX_SEGMENTS;
 use super::segments::Victim;
 use crate::error::Result;
 
-/// Which part of the file is worth a cut while it is used.
+/// Minimum part of the file, as a fraction 1/N, that is truncated while the database is in use.
 const MIN_PART: u32 = 8;
 /// Segments that are worth one, at least.
 const MIN_SEGMENTS: u32 = 5;
 
 impl OutOfPlace {
-    /// Cuts free segments at the end off, or cleans the last one that is not free; `thoroughly` as far as possible
-    /// (rule 2). Returns whether another step may do more.
+    /// Truncates free segments at the end, or cleans the last segment that is not free; `thoroughly`: as far as
+    /// possible (rule 2). Returns whether another step may do more.
     pub(super) fn shrink(&self, thoroughly: bool) -> Result<bool> {
         if self.device().has_fixed_len() {
             return Ok(false);
@@ -74,8 +74,8 @@ impl OutOfPlace {
         Ok(())
     }
 
-    /// Cleans the last segment after the first `least` that holds something, or one that makes room for that (rule 4);
-    /// false if there is none that can be.
+    /// Cleans the last non-empty segment after the first `least`, or a segment that frees space for its copies (rule
+    /// 4); returns false if none can be cleaned.
     fn clean_last(&self, least: u32) -> Result<bool> {
         let mut buffer = self.cleaning.lock();
         let has_room = self.segments.free_below(least) > capacity::reserve_segments(self.groups());

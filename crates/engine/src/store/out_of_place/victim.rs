@@ -8,7 +8,7 @@
 
 use super::capacity::{self, Sizes};
 
-/// What is known of a segment that could be cleaned.
+/// The state of a segment that may be cleaned.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
     pub segment: u32,
@@ -19,7 +19,7 @@ pub(super) struct Candidate {
     pub age: u64,
 }
 
-/// The segment to clean; `None` if no cleaning would gain room.
+/// The segment to clean; `None` if no cleaning would free space.
 pub(super) fn choose(candidates: impl Iterator<Item = Candidate>, sizes: Sizes) -> Option<Candidate> {
     let score = |candidate: &Candidate| {
         let live = candidate.live_bytes as f64 / sizes.segment_room as f64;

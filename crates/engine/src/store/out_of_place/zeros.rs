@@ -42,7 +42,7 @@ pub(super) fn put_back(packed: &[u8], page: &mut [u8]) -> Result<usize, String> 
     Ok(page.len())
 }
 
-/// Where the longest run of zeros begins and ends.
+/// Start and end of the longest run of zeros.
 fn longest(page: &[u8]) -> (usize, usize) {
     let (mut best, mut at) = ((0, 0), 0);
     while let Some(stretch) = page.get(at..at + STRETCH_BYTES) {

@@ -30,7 +30,7 @@ use serde::{de, ser};
 use std::fmt;
 pub(crate) use write::StructValues;
 
-/// Why a row cannot be read as a struct, or made of one.
+/// The reason why a row cannot be converted to or from a struct.
 #[derive(Debug)]
 pub(super) struct Refusal {
     /// The column's position, once it is known.

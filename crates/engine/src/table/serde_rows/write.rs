@@ -9,7 +9,7 @@ use serde::ser::{Impossible, Serialize, SerializeMap, SerializeStruct, Serialize
 use std::fmt;
 
 impl Table {
-    /// The values of a row made of a struct (or a map with text as keys): its fields by the names of the columns, for
+    /// The values of a row from a struct (or a map with text as keys): its fields by the names of the columns, for
     /// [`insert`](crate::WriteTxn::insert) and the other calls that take a value for each column. With the feature
     /// `serde`; [`insert_from`](crate::WriteTxn::insert_from) does both.
     ///
@@ -98,7 +98,7 @@ impl<'t> RowSerializer<'t> {
 struct Fields<'t> {
     columns: &'t [Column],
     values: Vec<Option<Value>>,
-    /// Where the next field's column is, if fields are in the order of columns.
+    /// Position of the next field's column, if fields are in the order of columns.
     next: usize,
     /// Of a map.
     key: Option<usize>,
@@ -170,7 +170,7 @@ impl SerializeMap for Fields<'_> {
     }
 }
 
-/// What the key of a map is written as.
+/// The type as which the key of a map is written.
 const NAME: Type = Type::Text(MAX_NAME_BYTES as u32);
 
 fn no_struct<T>(what: &str) -> Result<T, Refusal> {

@@ -16,8 +16,8 @@ pub(crate) struct LagLimits {
 }
 
 impl LagLimits {
-    /// How long the change of a row is delayed, in microseconds, by InnoDB's formula: 5 ms at the limit, 10 ms more
-    /// each time the history list is longer by the limit.
+    /// Delay of the change of a row in microseconds, by InnoDB's formula: 5 ms at the limit, 10 ms more for each
+    /// further multiple of the limit.
     pub(crate) fn delay_us(&self, history: u64) -> u64 {
         if self.max_purge_lag == 0 || history <= self.max_purge_lag {
             return 0;

@@ -22,7 +22,7 @@ pub(super) struct Purge<'a> {
     pub(super) view: &'a ReadView,
     pub(super) histories: &'a mut Histories,
     pub(super) row: StoredRow<'a>,
-    /// Where the record is.
+    /// The place of the record.
     pub(super) place: UndoPlace,
 }
 

@@ -16,10 +16,10 @@ use std::time::Duration;
 /// In `ended`: the number of the stream's oldest transaction has to be read first. No transaction has it.
 const UNREAD: u64 = 0;
 
-/// How long a stream must have been free to be freed, in milliseconds.
+/// Time in milliseconds for which a stream must have been idle before it is freed.
 const STREAMS_IDLE_MS: u64 = 1000;
 
-/// What becomes of a stream after a step.
+/// The next action for a stream after a step.
 enum Next {
     /// It waits; its oldest transaction has this number.
     Wait(u64),
@@ -322,9 +322,9 @@ impl TxnSystem {
     }
 }
 
-/// What users and writers notice of purge.
+/// The state of purge for users, and the delay of writers.
 impl TxnSystem {
-    /// How far purge is behind. Sets the gauges among the counters too.
+    /// The lag of purge. Sets the gauges among the counters too.
     pub(crate) fn purge_state(&self) -> PurgeState {
         let pages = self.space.segments().into_iter().find(|(id, _)| *id == SEGMENT_UNDO).map_or(0, |(_, n)| n);
         let stats = &self.stats;

@@ -16,8 +16,8 @@ use crate::txn::overflow_columns::Wanted;
 use crate::types::{IndexId, TxnId};
 use std::collections::HashSet;
 
-/// Versions that a question walks through before the row's history is made. (Few in tests: their rows seldom have
-/// many.)
+/// Number of versions that a check walks through before it builds the row's history. (Few in tests, whose rows seldom
+/// have many versions.)
 const SHORT_WALK: usize = if cfg!(test) { 2 } else { 16 };
 
 /// Rows whose version below a transaction's own is remembered.
@@ -34,14 +34,14 @@ pub(crate) struct EntryOf<'a> {
     pub(crate) purge_view: &'a ReadView,
 }
 
-/// Where walks begin.
+/// The start of a walk.
 struct Start<'v> {
     version: &'v Version,
     /// Whether the row is locked by the caller; otherwise the version was its newest, and may be so no longer.
     locked: bool,
 }
 
-/// How a walk ended.
+/// The result of a walk.
 enum Walked {
     Stopped,
     /// Behind the oldest version that may be seen.
@@ -50,7 +50,7 @@ enum Walked {
     Changed,
 }
 
-/// What rollback learns about an entry.
+/// The result for rollback: whether an entry is still needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Needed {
     pub(crate) is_needed: bool,

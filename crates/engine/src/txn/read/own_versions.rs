@@ -12,7 +12,7 @@ pub(crate) struct Version {
     pub(crate) payload: Vec<u8>,
 }
 
-/// What a transaction that rolls back remembers of rows that it has changed many times.
+/// A cache for the rollback of rows that the transaction has changed many times.
 #[derive(Debug, Default)]
 pub(crate) struct OwnVersions {
     /// The newest version that is not the transaction's own; `None` if it has inserted the row. A row stays here while

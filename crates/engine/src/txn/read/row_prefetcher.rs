@@ -16,7 +16,7 @@ use crate::context::Context;
 const AHEAD: usize = 8;
 /// This many rows before it is needed, the record of a row is looked for on its leaf.
 const RECORD_AHEAD: usize = 3;
-/// Rows for which no look-up is made in advance after two rows that shared a leaf.
+/// Number of rows without prefetching after two rows that shared a leaf.
 const PAUSE: usize = 32;
 
 /// The leaves that were looked for.

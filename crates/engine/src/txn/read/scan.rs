@@ -45,13 +45,13 @@ const MAX_LOCKING_BATCH: usize = 16;
 /// Whether an entry, of which it gets the key, may deliver its row; [`ControlFlow::Break`] ends the scan.
 pub(crate) type EntryFilter<'f> = dyn FnMut(&[u8]) -> Result<ControlFlow<(), bool>> + 'f;
 
-/// Where the current row's payload is.
+/// The place of the current row's payload.
 enum Payload {
     InBatch(Range<usize>),
     InRow,
 }
 
-/// A running scan. It belongs to the transaction that made it.
+/// A running scan. It belongs to the transaction that opened it.
 pub(crate) struct RowCursor {
     pub(super) table: Arc<dyn TableTrees>,
     pub(super) index: Option<usize>,
@@ -82,7 +82,7 @@ pub(crate) struct RowCursor {
     seen: VisibleEntryCache,
     rows_ahead: RowPrefetcher,
     key: Range<usize>,
-    /// What the current entry has in addition to its key, if it was delivered without its row.
+    /// The covered columns of the current entry, if it was delivered without its row.
     covered: Option<Range<usize>>,
     /// Start of the row's key in `key`.
     prefix_bytes: usize,
@@ -167,7 +167,7 @@ impl RowCursor {
         }
     }
 
-    /// Moves to the next row; false at the end. `txn` is the transaction that made the cursor.
+    /// Moves to the next row; returns false at the end. `txn` is the transaction that opened the cursor.
     ///
     /// # Errors
     /// Lock waits, [`Error::WriteConflict`], I/O, corruption, another transaction's cursor.
@@ -199,7 +199,7 @@ impl RowCursor {
         Ok(found)
     }
 
-    /// The transaction continues, and is the one that made the cursor.
+    /// Checks that the transaction has not ended, and is the one that opened the cursor.
     pub(super) fn check(&self, txn: &Txn) -> Result<()> {
         txn.check_active()?;
         if txn.serial != self.txn_serial {
@@ -304,7 +304,7 @@ impl RowCursor {
         Ok(())
     }
 
-    /// What the filter says of item `n` of the batch.
+    /// The verdict of the filter on item `n` of the batch.
     fn ask(&mut self, n: usize, filter: &mut EntryFilter<'_>) -> Result<ControlFlow<(), bool>> {
         let Item { key, kind, .. } = &self.batch.items[n];
         let ItemKind::Entry { .. } = kind else { return Ok(ControlFlow::Continue(true)) };
@@ -437,7 +437,7 @@ pub(super) fn wanted(columns: Option<&[usize]>, index: Option<usize>) -> Wanted<
     Wanted { columns, entries: index.map_or(Entries::None, Entries::Of) }
 }
 
-/// What a snapshot scan sees: by a view of its own, or the transaction's.
+/// The visibility of a snapshot scan: by its own view or the transaction's.
 pub(super) fn visibility<'v>(
     read_mode: ReadMode,
     own_view: Option<&'v ViewHandle>,

@@ -20,7 +20,7 @@ use crate::txn::transaction::Txn;
 use crate::txn::write::Blocked;
 use std::ops::{Bound, Range};
 
-/// Which versions of rows a scan delivers.
+/// The versions of rows that a scan delivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadMode {
     /// The versions that its view sees.
@@ -119,7 +119,7 @@ pub(crate) struct ScanPosition {
     key: Vec<u8>,
 }
 
-/// What to fill a batch with.
+/// The parameters of filling a batch.
 pub(crate) struct Fill<'a> {
     pub(crate) system: &'a TxnSystem,
     pub(crate) txn: &'a Txn,
@@ -135,7 +135,7 @@ pub(crate) struct Fill<'a> {
     pub(crate) keys_only: bool,
 }
 
-/// How the filling of a batch ended.
+/// The result of filling a batch.
 enum End {
     /// The batch is full; the last record looked at is in `key`.
     Full,
@@ -206,18 +206,19 @@ impl ScanPosition {
         self.leaf_records
     }
 
-    /// How many leaves, with that on which the next batch begins, this many records need, if all are like the last one.
+    /// Estimated number of leaves for this many records, the first leaf of the next batch included, if all leaves are
+    /// like the last one.
     pub(crate) fn leaves_of(&self, records: usize) -> usize {
         let left = self.leaf.as_ref().map_or(0, |(_, slots)| slots.len());
         usize::from(left > 0) + records.saturating_sub(left).div_ceil(self.leaf_records.max(1))
     }
 
-    /// Where the next batch begins.
+    /// The start of the next batch.
     pub(crate) fn seek(&self) -> Seek<'_> {
         if self.reverse { self.highest() } else { self.lowest() }
     }
 
-    /// Where the scan ends.
+    /// The end of the scan.
     pub(crate) fn end(&self) -> Seek<'_> {
         if self.reverse { self.lowest() } else { self.highest() }
     }

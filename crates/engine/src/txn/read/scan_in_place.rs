@@ -44,7 +44,7 @@ impl RowInPlace<'_> {
 /// Looks at a row.
 pub(crate) type RowVisitor<'l> = dyn FnMut(RowInPlace<'_>) -> ControlFlow<()> + 'l;
 
-/// How looking at the rows of a leaf ended.
+/// The result of the visit of a leaf's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ended {
     /// The closure said stop, or the limit is reached.
@@ -56,8 +56,8 @@ enum Ended {
 }
 
 impl RowCursor {
-    /// Hands the next rows, those of one leaf at most, to `look`; false at the end, or when it says stop. `txn` is the
-    /// transaction that made the cursor.
+    /// Passes the next rows, at most those of one leaf, to `look`; returns false at the end, or when `look` stops the
+    /// scan. `txn` is the transaction that opened the cursor.
     ///
     /// # Errors
     /// As [`next`](Self::next).

@@ -13,9 +13,9 @@ pub(crate) struct ScanOptions<'k> {
     pub upper: Bound<&'k [u8]>,
     /// From the upper end down.
     pub reverse: bool,
-    /// How to lock the rows.
+    /// The lock mode of the rows.
     pub lock: LockMode,
-    /// What to do about locks of others, if not what the transaction does.
+    /// The behavior at locks of others, if it overrides the transaction's.
     pub lock_wait: Option<LockWait>,
     /// Whether each row is locked only when it is requested.
     pub one_by_one: bool,

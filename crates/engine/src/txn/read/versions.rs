@@ -42,7 +42,7 @@ pub(crate) struct StoredRow<'a> {
     pub(crate) ctx: &'a Context,
     pub(crate) table: &'a dyn TableTrees,
     pub(crate) key: &'a [u8],
-    /// Which of its columns are read, if they are on overflow pages.
+    /// The columns that are read if they are on overflow pages.
     pub(crate) wanted: Wanted<'a>,
     /// The position of its leaf, if that was looked up in advance.
     pub(crate) way: Option<LeafPosition>,
@@ -180,7 +180,7 @@ pub(crate) fn step_back(ctx: &Context, key: &[u8], header: &mut RowHeader, paylo
     })
 }
 
-/// What a walk to a visible version found.
+/// The result of a walk to a visible version.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct VersionWalk {
     /// Whether the row exists there.

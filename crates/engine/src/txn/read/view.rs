@@ -30,9 +30,9 @@ pub(crate) struct ReadView {
     pub(crate) low_limit_no: u64,
     /// Active ids between the limits, ascending.
     pub(crate) ids: Vec<u64>,
-    /// The active set's clock when the view was made.
+    /// The active set's clock when the view was created.
     pub(super) clock: u64,
-    /// When it was first opened, in milliseconds since the database was opened.
+    /// Time of its first opening, in milliseconds since the opening of the database.
     opened_ms: u64,
 }
 
@@ -55,7 +55,7 @@ impl ReadView {
         debug_assert!(self.ids.iter().all(|id| (up..low).contains(id)), "ids outside of the view: {:?}", self.ids);
     }
 
-    /// Whether a view made later than `older` sees everything that it sees, by the limits.
+    /// Whether a later view sees everything that `older` sees, by the limits.
     pub(crate) fn follows(&self, older: &ReadView) -> bool {
         let limits = |view: &ReadView| [view.clock, view.up_limit_id, view.low_limit_id, view.low_limit_no];
         limits(self).iter().zip(limits(older)).all(|(newer, older)| *newer >= older)
@@ -77,7 +77,7 @@ pub(crate) struct ViewHandle {
 #[derive(Debug, Default)]
 pub(crate) struct ViewList {
     pub(super) views: VecDeque<Arc<ReadView>>,
-    /// How many there were after closed ones were last removed.
+    /// Number of views after closed ones were last removed.
     kept: usize,
     spare: Vec<Arc<ReadView>>,
 }

@@ -21,7 +21,7 @@ use crate::types::{IndexId, PageNo, TxnId};
 use crate::undo::{Bound, UndoLog};
 use std::sync::Arc;
 
-/// Why an attempt stopped.
+/// The reason why an attempt stopped.
 #[derive(Debug)]
 pub(crate) enum Blocked {
     Fail(Error),
@@ -37,9 +37,9 @@ pub(crate) enum Blocked {
     },
     /// A page that must be latched below another is not in the pool.
     Load(PageNo),
-    /// The undo page has no room for a record of this many bytes.
+    /// The undo page has no space for a record of this many bytes.
     ExtendUndo(usize),
-    /// The leaf has no room for this many bytes.
+    /// The leaf has no space for this many bytes.
     MakeRoom(usize),
     /// Others have taken the extents that were ready.
     NoExtent,

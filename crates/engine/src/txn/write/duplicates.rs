@@ -103,8 +103,8 @@ impl EntryOp<'_> {
         Ok(())
     }
 
-    /// Copies the newest version of a row that no other transaction holds, with what its entry is made of. False if
-    /// there is none.
+    /// Copies the newest version of a row that no other transaction holds, with the columns of its entry. Returns false
+    /// if there is none.
     fn read_ended_row(&self, txn: &Txn, key: &[u8], row: &mut Vec<u8>) -> Attempt<bool> {
         let tree = self.table.clustered();
         let wanted = Wanted::entry(self.i);

@@ -146,7 +146,7 @@ pub(crate) struct StoredEntry<'a> {
     pub(crate) system: &'a TxnSystem,
     pub(crate) tree: &'a BTree,
     pub(crate) entry: &'a [u8],
-    /// Where changes go while the index is being built.
+    /// The log of changes while the index is being built.
     pub(crate) log: Option<&'a EntryLog>,
 }
 
@@ -213,8 +213,8 @@ impl StoredEntry<'_> {
         Ok(())
     }
 
-    /// Inserts the entry into its leaf, which is latched, or gives the one that is there this value (rule 3), if
-    /// `allow` does not object.
+    /// Inserts the entry into its latched leaf, or replaces the value of the existing one (rule 3), if `allow` permits
+    /// it.
     fn put(
         self,
         mut mtr: Mtr<'_>,

@@ -29,7 +29,7 @@ const ROW_REDO_BYTES: usize = 128;
 #[derive(Debug, Default)]
 pub(crate) struct NewRows {
     bytes: Vec<u8>,
-    /// Where a row begins, and its value.
+    /// The offset of a row, and the range of its value.
     places: Vec<(usize, Range<usize>)>,
     filling: LeafFill,
 }
@@ -55,7 +55,7 @@ impl LeafFill {
 }
 
 impl NewRows {
-    /// None yet, with room for this many bytes.
+    /// An empty list with capacity for this many bytes.
     pub(crate) fn with_room(bytes: usize) -> NewRows {
         NewRows { bytes: Vec::with_capacity(bytes), places: Vec::new(), filling: LeafFill::default() }
     }
@@ -70,7 +70,7 @@ impl NewRows {
         self.places.push((start, value..self.bytes.len()));
     }
 
-    /// How many they are.
+    /// Number of rows.
     pub(crate) fn len(&self) -> usize {
         self.places.len()
     }

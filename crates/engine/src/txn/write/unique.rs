@@ -27,7 +27,7 @@ impl Unique {
     }
 }
 
-/// Where a search for the columns that were searched for last begins.
+/// The start of the search for the last searched columns.
 #[derive(Debug, Default)]
 pub(crate) struct Searched {
     index: IndexId,
@@ -44,7 +44,7 @@ impl Searched {
             && self.from.starts_with(columns)
     }
 
-    /// Where a search for these columns begins.
+    /// The start of a search for these columns.
     pub(crate) fn start<'s>(&'s self, tree: &BTree, columns: &'s [u8]) -> &'s [u8] {
         if self.knows(tree, columns) { &self.from } else { columns }
     }

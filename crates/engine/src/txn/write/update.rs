@@ -18,7 +18,7 @@ use crate::undo::{self, NewChange};
 /// between them cost less than a second operation does. (Fixed-size columns are in front of the row.)
 const NEAR_BYTES: usize = 40;
 
-/// What an update found.
+/// The result of an update's search.
 enum Found {
     Nothing,
     Unchanged,
@@ -114,7 +114,7 @@ impl RowOp<'_> {
         }
     }
 
-    /// Locks the row explicitly: it was read, and stays as it is for now. Its leaf is latched.
+    /// Locks the row explicitly, because it was read and is not changed now. Its leaf is latched.
     fn lock_as_it_is(&self) -> Attempt<()> {
         let name = self.name();
         if self.system.locks.try_lock_row(&self.txn.holder, name, LockMode::Exclusive) {
@@ -123,8 +123,8 @@ impl RowOp<'_> {
         Err(Blocked::WaitRow { index: name.index, mode: LockMode::Exclusive, implicit: None })
     }
 
-    /// What stopped the attempt may be an error in the end (of a full disk, say): a transaction that must not see
-    /// another row later has to keep the one that was read.
+    /// Locks the row that was read: the obstacle that stopped the attempt may become an error (of a full disk, for
+    /// example), and a transaction that must not see another row later needs the lock.
     fn keep_as_read(&self, blocked: Blocked) -> Attempt<Found> {
         if self.txn.locks_ranges() {
             self.lock_as_it_is()?;
@@ -133,8 +133,8 @@ impl RowOp<'_> {
     }
 
     /// Runs `change` outside the latch, on a locked row of which the old or the new version has columns on overflow
-    /// pages. Leaves both rows, with what their entries are made of, in `old_row` and `new_row` and the stored new
-    /// value in `value`; returns its flags, `None` if nothing changes.
+    /// pages. Leaves both rows, with the columns of their entries, in `old_row` and `new_row` and the stored new value
+    /// in `value`; returns its flags, `None` if nothing changes.
     fn prepare_overflow(&mut self, change: &mut RowChange<'_>, old: RowHeader) -> Result<Option<u8>> {
         let RowOp { system, table, .. } = *self;
         let buffers = &mut self.txn.buffers;
@@ -281,11 +281,11 @@ fn put_moved_entries(
     Ok(())
 }
 
-/// What a stored row becomes.
+/// The new version of a stored row.
 struct NewVersion<'a> {
     header: RowHeader,
     payload: &'a [u8],
-    /// How `payload` differs from the old one.
+    /// Difference between `payload` and the old one.
     splice: DiffRange,
     /// Length of the old payload.
     old_bytes: usize,

@@ -1,4 +1,5 @@
-//! What claims are made of: rows by setting, verdicts, orders of numbers, speeds of paired runs, numbers as text.
+//! Functions that judge the claims of an experiment: they select rows by setting, compare numbers, compute the speeds
+//! of paired runs, and format numbers.
 
 mod paired;
 mod text;
@@ -10,13 +11,13 @@ use super::metric::{self, Axis, Metric};
 use super::outcome::subjects;
 use super::{Claim, Row, Verdict};
 
-/// What a judge found: whether it holds, and the numbers.
+/// The verdict on a claim, and the numbers that it is based on.
 pub(super) type Judgment = (Verdict, String);
 
-/// A claim's text and what judges it by the rows of a subject.
+/// The text of a claim, and the function that judges it from the rows of a subject.
 pub(super) type Judged<'j> = (&'j str, &'j dyn Fn(&Rows<'_>) -> Judgment);
 
-/// Each claim for each subject that has rows.
+/// Judges every claim for every subject that has rows.
 pub(super) fn claims(rows: &[Row], judged: &[Judged<'_>]) -> Vec<Claim> {
     let of_subject = |(text, judge): &Judged<'_>, subject: &str| {
         let (verdict, detail) = judge(&Rows { rows, subject });
@@ -43,7 +44,7 @@ impl<'r> Rows<'r> {
         subjects(rows).into_iter().map(move |subject| Rows { rows, subject })
     }
 
-    /// All of the subject.
+    /// All rows of the subject.
     pub(super) fn all(&self) -> impl Iterator<Item = &'r Row> {
         self.rows.iter().filter(|row| row.subject == self.subject)
     }
@@ -54,7 +55,7 @@ impl<'r> Rows<'r> {
         self.rows.iter().find(fits)
     }
 
-    /// A value of that row; not a number when there is none, so that no comparison with it holds.
+    /// A value of the row with this setting. NaN if there is no such row, so that every comparison with it is false.
     pub(super) fn value(&self, setting: &[(Axis, &str)], metric: Metric) -> f64 {
         self.find(setting).map_or(f64::NAN, |row| row.value(metric))
     }

@@ -19,7 +19,7 @@ pub(crate) const HAS_DURABLE_WRITES: bool = true;
 
 /// `fallocate` mode: reserve blocks and extend the file's size.
 const ALLOCATE: libc::c_int = 0;
-/// `fallocate` mode: give the range's blocks back, keep the size.
+/// `fallocate` mode: release the range's blocks, keep the size.
 const PUNCH: libc::c_int = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
 
 fn bits(flags: OpenFlags) -> i32 {
@@ -46,8 +46,7 @@ pub(crate) fn create_unnamed(folder: &Path, flags: OpenFlags) -> Result<File> {
     })
 }
 
-/// Least and most bytes of a write to the file that no power cut tears, as the kernel says it; `None` if it does not
-/// know of such writes.
+/// Minimum and maximum size of an untorn write to the file; `None` if the kernel does not support such writes.
 pub(crate) fn untorn_limits(file: &File) -> Option<(u32, u32)> {
     // SAFETY: all its fields are integers, for which zeros are a value.
     let mut found: libc::statx = unsafe { std::mem::zeroed() };
@@ -99,7 +98,7 @@ pub(crate) fn allocate(file: &File, offset: u64, len: u64) -> Result<()> {
     fallocate(file, ALLOCATE, offset, len)
 }
 
-/// Whether the file system, or the kernel, does not have what was asked for.
+/// Whether the error means that the file system or the kernel does not support the call.
 pub(crate) fn is_unsupported(error: &Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOSYS))
 }
@@ -121,7 +120,7 @@ pub(crate) fn has_hole(file: &File, offset: u64, len: u64) -> bool {
     u64::try_from(hole).is_ok_and(|hole| hole < offset.saturating_add(len))
 }
 
-/// Gives the blocks of the range back to the file system.
+/// Releases the blocks of the range to the file system.
 pub(crate) fn punch_hole(file: &File, offset: u64, len: u64) -> Result<()> {
     fallocate(file, PUNCH, offset, len)
 }
@@ -146,21 +145,21 @@ fn fallocate(file: &File, mode: libc::c_int, offset: u64, len: u64) -> Result<()
     }
 }
 
-/// Blocks that an overwrite may have to allocate: FIEMAP_EXTENT_UNKNOWN, _DELALLOC, _ENCODED, _DATA_INLINE, _DATA_TAIL,
-/// _SHARED.
+/// Flags of extents of which an overwrite may allocate blocks: FIEMAP_EXTENT_UNKNOWN, _DELALLOC, _ENCODED,
+/// _DATA_INLINE, _DATA_TAIL, _SHARED.
 const TAKES_BLOCKS: u32 = 0x2 | 0x4 | 0x8 | 0x200 | 0x400 | 0x2000;
 /// FIEMAP_EXTENT_UNWRITTEN: blocks that are there, but read as zeros.
 const UNWRITTEN: u32 = 0x800;
 
-/// Whether overwriting any byte of the file up to `len` leaves the file system's own records as they are: its blocks
-/// are allocated, initialized and not shared, and the file system does not copy on write. False when it does not
-/// say.
+/// Whether overwriting any byte of the file up to `len` changes no metadata of the file system: its blocks are
+/// allocated, initialized and not shared, and the file system does not copy on write. False if the file system does not
+/// report this.
 pub(crate) fn overwrites_in_place(file: &File, len: u64) -> bool {
     is_mapped(file, 0, len, TAKES_BLOCKS | UNWRITTEN)
 }
 
-/// Whether writing any byte of the range takes no block: all of them are allocated, and not shared. False when the
-/// file system does not say.
+/// Whether writing the range allocates no block: all its blocks are allocated and not shared. False if the file system
+/// does not report this.
 pub(crate) fn is_allocated(file: &File, offset: u64, len: u64) -> bool {
     is_mapped(file, offset, offset.saturating_add(len), TAKES_BLOCKS)
 }
@@ -168,7 +167,7 @@ pub(crate) fn is_allocated(file: &File, offset: u64, len: u64) -> bool {
 /// Whether every byte from `from` to `end` is in blocks that have none of the flags, on a file system that writes in
 /// place.
 fn is_mapped(file: &File, from: u64, end: u64, refused: u32) -> bool {
-    /// Extents asked for at once.
+    /// Extents of one request.
     const BATCH: usize = 128;
     if copies_on_write(file) {
         return false;
@@ -198,7 +197,7 @@ fn is_mapped(file: &File, from: u64, end: u64, refused: u32) -> bool {
 
 /// Whether the file is on a file system that writes changed blocks to other places.
 fn copies_on_write(file: &File) -> bool {
-    /// Btrfs, ZFS, bcachefs, as they number themselves.
+    /// Magic numbers of Btrfs, ZFS and bcachefs.
     const NUMBERS: [u32; 3] = [0x9123_683E, 0x2FC1_2FC1, 0xCA45_1A4E];
     let mut found = std::mem::MaybeUninit::<libc::statfs>::uninit();
     // SAFETY: the descriptor is open while `file` is borrowed; the kernel fills the struct, which is read only if it
@@ -212,7 +211,7 @@ fn copies_on_write(file: &File) -> bool {
     NUMBERS.contains(&number)
 }
 
-/// The kernel's `struct fiemap` and, after it, room for extents.
+/// The kernel's `struct fiemap`, followed by space for extents.
 #[repr(C)]
 struct MapRequest<const N: usize> {
     map: FileMap,
@@ -234,7 +233,7 @@ struct FileMap {
 impl FileMap {
     /// `FS_IOC_FIEMAP`.
     const REQUEST: libc::Ioctl = 0xC020_660B_u32 as libc::Ioctl;
-    /// `FIEMAP_FLAG_SYNC`: write out what is on its way first.
+    /// `FIEMAP_FLAG_SYNC`: write dirty pages first.
     const SYNC: u32 = 1;
 }
 
@@ -254,8 +253,7 @@ const _: () = assert!(size_of::<FileMap>() == 32 && size_of::<Extent>() == 56);
 
 const F_LINUX_SPECIFIC_BASE: libc::c_int = 1024;
 
-/// Takes what was read or written of a file out of the page cache, as far as it is durable. Advice: a refusal changes
-/// nothing.
+/// Drops the clean pages of a file from the page cache. It is advice; a refusal changes nothing.
 pub fn forget_cached(file: &File) {
     // SAFETY: the descriptor is open as long as `file`; the call touches no memory of this process.
     let _ = unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
@@ -275,7 +273,8 @@ pub(crate) fn hinted_lifetime(file: &File) -> Option<u64> {
     (answer == 0).then_some(value)
 }
 
-/// Tells the file system how long this file's bytes live. A hint: most refuse, nothing depends on it.
+/// Passes the expected lifetime of this file's bytes to the file system. It is a hint: most file systems refuse it, and
+/// nothing depends on it.
 pub(crate) fn hint_lifetime(file: &File, lifetime: WriteLifetime) {
     let value = lifetime as u64;
     // SAFETY: the descriptor is open while `file` is borrowed; the kernel reads one u64 through the pointer, which

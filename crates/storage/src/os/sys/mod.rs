@@ -60,15 +60,15 @@ pub(crate) use family::*;
 /// Ways to open a file that the standard library does not offer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OpenFlags {
-    /// Past the page cache; only where [`HAS_DIRECT_IO`].
+    /// Bypass the page cache; only if [`HAS_DIRECT_IO`].
     pub direct: bool,
-    /// Each write is durable when it returns; only where [`HAS_DURABLE_WRITES`].
+    /// Each write is durable when it returns; only if [`HAS_DURABLE_WRITES`].
     pub each_write_durable: bool,
     /// It is a block device, which no other process may have open.
     pub exclusive: bool,
 }
 
-/// How long written bytes are expected to live, as Linux's `RWH_WRITE_LIFE_*` numbers them.
+/// Expected lifetime of written bytes, with the numbers of Linux's `RWH_WRITE_LIFE_*`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub(crate) enum WriteLifetime {

@@ -50,7 +50,7 @@ impl Rings {
     /// Reads nothing and reports nothing.
     pub(crate) fn read(&self, _: &File, _: &mut [Read<'_>], _done: impl FnMut(usize, Result<&[u8]>)) {}
 
-    /// There are none.
+    /// No ring is available.
     pub(crate) fn may_be_had(&self) -> bool {
         false
     }
@@ -60,12 +60,12 @@ fn unsupported<T>() -> Result<T> {
     Err(Error::from(ErrorKind::Unsupported))
 }
 
-/// Whether the system does not have what was asked for.
+/// Whether the error means that the system does not support the call.
 pub(crate) fn is_unsupported(error: &Error) -> bool {
     error.kind() == ErrorKind::Unsupported
 }
 
-/// Least and most bytes of an untorn write: none are promised.
+/// Minimum and maximum size of an untorn write: not supported.
 pub(crate) fn untorn_limits(_: &File) -> Option<(u32, u32)> {
     None
 }
@@ -90,7 +90,7 @@ pub(crate) fn punch_hole(_: &File, _offset: u64, _len: u64) -> Result<()> {
     unsupported()
 }
 
-/// Bytes of the largest file that this process may write: not asked for.
+/// Bytes of the largest file that this process may write: not queried.
 pub(crate) fn file_size_limit() -> Option<u64> {
     None
 }
@@ -100,12 +100,12 @@ pub(crate) fn has_hole(_: &File, _offset: u64, _len: u64) -> bool {
     false
 }
 
-/// Whether an overwrite leaves the file system's own records as they are: not known.
+/// Whether an overwrite changes no metadata of the file system: not known.
 pub(crate) fn overwrites_in_place(_: &File, _len: u64) -> bool {
     false
 }
 
-/// Whether writing takes no block: not known.
+/// Whether writing allocates no block: not known.
 pub(crate) fn is_allocated(_: &File, _offset: u64, _len: u64) -> bool {
     false
 }

@@ -1,4 +1,4 @@
-//! What every Unix has: reads and writes at an offset, kinds and identities of files, locks of folders, forks.
+//! System calls of every Unix: reads and writes at an offset, kinds and identities of files, locks of folders, forks.
 
 use std::fs::{File, Metadata, TryLockError};
 use std::io::Result;
@@ -43,7 +43,7 @@ pub(crate) fn take_owner(file: &File, of: &Metadata) {
     let _ = fchown(file, Some(of.uid()), Some(of.gid()));
 }
 
-/// What the file is on, or the block device itself, by its numbers.
+/// The device numbers of the file's file system, or of the block device itself.
 pub(crate) fn device_name(_path: &Path, found: &Metadata) -> Option<String> {
     let number = if is_block_device(found) { found.rdev() } else { found.dev() };
     #[cfg(target_os = "linux")]
@@ -52,11 +52,11 @@ pub(crate) fn device_name(_path: &Path, found: &Metadata) -> Option<String> {
     return Some(format!("device {number}"));
 }
 
-/// Which folder this is, by whatever name.
+/// The identity of a folder, the same for all its names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FolderId(u64, u64);
 
-/// Which folder a path leads to.
+/// The identity of the folder at a path.
 ///
 /// # Errors
 /// The system's.
@@ -80,7 +80,7 @@ pub(crate) fn sync_folder(folder: &File) -> Result<()> {
     folder.sync_all()
 }
 
-/// Name of the file in a folder that is its lock: the folder is that itself.
+/// Name of the lock file in a folder: none, because the folder itself is locked.
 pub(crate) const LOCK_NAME: Option<&str> = None;
 
 /// The lock of a folder: the kernel's, on the folder itself (`flock`).
@@ -120,8 +120,7 @@ unsafe extern "C" {
     ) -> std::ffi::c_int;
 }
 
-/// Has `call` called in every child process that is forked, by the thread that forked it. It may do nothing that a
-/// signal handler may not do.
+/// Registers `call` to be called in each forked child process. It may only do what a signal handler may do.
 #[cfg_attr(miri, expect(unused_variables, reason = "Miri forks nothing"))]
 pub(crate) fn call_after_fork(call: extern "C" fn()) {
     // SAFETY: the handler is a function of this program, which is never unloaded. The call fails only if there is no

@@ -27,7 +27,7 @@ const RING_ENTRIES: u32 = 128;
 /// Result of a batch of writes: the index of one that failed, and why.
 type BatchResult = Result<(), (usize, Error)>;
 
-/// As many rings as there were batches at once.
+/// The rings of a device: as many as the largest number of concurrent batches.
 pub(crate) struct Rings {
     idle: Mutex<Vec<IoUring>>,
     unavailable: AtomicBool,
@@ -78,7 +78,7 @@ impl Rings {
     }
 
     /// Reads as many of `reads` as io_uring takes, in any order. Calls `done` with the index of each one as soon as it
-    /// is read or has failed. The reads without a call are left to the caller.
+    /// is read or has failed. The caller performs the reads for which `done` was not called.
     pub(crate) fn read(&self, file: &File, reads: &mut [Read<'_>], mut done: impl FnMut(usize, Result<&[u8], Error>)) {
         let Some(ring) = self.take_ring() else { return };
         let ranges: Vec<Range<'_>> = reads.iter_mut().map(|read| Range::filled(read)).collect();
@@ -94,7 +94,7 @@ impl Rings {
         });
     }
 
-    /// Runs a batch on a ring, which is kept for the next one unless it failed; says why it did.
+    /// Runs a batch on a ring, which is kept for the next one unless it failed; the error says why it failed.
     fn run(
         &self,
         mut ring: IoUring,
@@ -110,7 +110,7 @@ impl Rings {
         failure
     }
 
-    /// Whether no ring was refused yet.
+    /// Whether rings may be available: none was refused yet.
     pub(crate) fn may_be_had(&self) -> bool {
         !self.unavailable.load(Relaxed)
     }
@@ -131,7 +131,7 @@ impl Rings {
     }
 }
 
-/// The ring, if it knows the requests of a batch: before Linux 5.6 it does not.
+/// Returns the ring if it supports the requests of a batch (since Linux 5.6).
 fn can_read_and_write(ring: IoUring) -> Result<IoUring, Error> {
     let mut known = Probe::new();
     ring.submitter().register_probe(&mut known)?;
@@ -141,7 +141,7 @@ fn can_read_and_write(ring: IoUring) -> Result<IoUring, Error> {
     }
 }
 
-/// What is done with the ranges of a batch.
+/// The operation of a batch.
 #[derive(Clone, Copy)]
 enum Kind {
     Read,
@@ -168,12 +168,12 @@ impl<'a> Range<'a> {
     }
 }
 
-/// A batch on its way.
+/// A batch in flight.
 struct Batch<'a> {
     fd: Fd,
     kind: Kind,
     ranges: Vec<Range<'a>>,
-    /// Bytes of each range that are done.
+    /// Completed bytes of each range.
     done: Vec<usize>,
     /// Ranges to be sent (again).
     to_send: Vec<usize>,
@@ -200,8 +200,8 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Runs until nothing is in flight. `on_done` is called with each range that is done or has failed, and says
-    /// whether more are to be sent.
+    /// Runs until nothing is in flight. `on_done` is called with each range that has completed or failed; it returns
+    /// whether further ranges are sent.
     fn run(&mut self, ring: &mut IoUring, mut on_done: impl FnMut(usize, Result<(), Error>) -> bool) {
         loop {
             self.push(ring);
@@ -260,8 +260,8 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Handles a kernel that takes no more requests: those that it has not taken are removed from those in flight; the
-    /// others complete by themselves.
+    /// Handles a kernel that refuses further requests: requests that it has not accepted no longer count as in flight;
+    /// the others complete.
     fn give_up(&mut self, ring: &mut IoUring, error: Error) {
         self.in_flight -= ring.submission().len().min(self.in_flight);
         self.ring_failure = Some(error);
@@ -282,7 +282,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// What has become of a range by the answer to its request; `None` if it is to be sent again.
+    /// Handles the completion of a range's request: the range's result, or `None` if it is sent again.
     fn completed(&mut self, index: usize, answer: i32) -> Option<Result<(), Error>> {
         match answer {
             0 => {

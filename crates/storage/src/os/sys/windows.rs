@@ -22,7 +22,7 @@ const DELETE_ON_CLOSE: u32 = 0x0400_0000;
 const ALLOW_FOLDERS: u32 = 0x0200_0000;
 /// `ERROR_FILE_NOT_FOUND`.
 const NOT_FOUND: i32 = 2;
-/// `ERROR_SHARING_VIOLATION`: somebody has the file open.
+/// `ERROR_SHARING_VIOLATION`: another handle has the file open.
 const SHARING_VIOLATION: i32 = 32;
 /// `ERROR_DELETE_PENDING`: the file is being removed.
 const DELETE_PENDING: i32 = 303;
@@ -81,7 +81,7 @@ pub(crate) fn permissions_of_others(_: &Metadata) -> Option<String> {
 /// A new file has the owner that its folder gives it.
 pub(crate) fn take_owner(_: &File, _of: &Metadata) {}
 
-/// What the file is on: the drive or the share that its path begins with.
+/// The drive or share with which the file's path begins.
 pub(crate) fn device_name(path: &Path, _: &Metadata) -> Option<String> {
     match path.canonicalize().ok()?.components().next()? {
         Component::Prefix(prefix) => Some(format!("device {}", prefix.as_os_str().to_string_lossy())),
@@ -89,11 +89,11 @@ pub(crate) fn device_name(path: &Path, _: &Metadata) -> Option<String> {
     }
 }
 
-/// Which folder this is.
+/// The identity of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FolderId(PathBuf);
 
-/// Which folder a path leads to.
+/// The identity of the folder at a path.
 ///
 /// # Errors
 /// The system's.
@@ -141,7 +141,7 @@ pub(crate) fn lock_folder(_: File, path: &Path, is_alone: bool) -> std::result::
     }
 }
 
-/// Makes the file, unless it is there or somebody has it open.
+/// Creates the lock file, unless it exists or another handle has it open.
 fn make_lock_file(folder: &Path) -> Result<()> {
     match OpenOptions::new().write(true).create(true).truncate(false).open(folder.join(LOCK)) {
         Err(error) if !matches!(error.raw_os_error(), Some(SHARING_VIOLATION | DELETE_PENDING)) => Err(error),

@@ -1,4 +1,4 @@
-//! What comes after the damage, and what has to be there then.
+//! The operation after the damage, and the expected contents.
 
 use super::load::Known;
 use super::{Hurt, HurtPage, Lives};
@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 
 /// Redo that fills the log.
 const FULL_LOG_BYTES: u64 = 12 << 20;
-/// How long that is waited for: a slow machine is not a failure.
+/// Maximum wait for that: a slow machine is not a failure.
 const FILLING: Duration = Duration::from_secs(20);
 
-/// What comes after the damage.
+/// The operation after the damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Act {
     Close,
@@ -45,14 +45,14 @@ impl Act {
     ];
 }
 
-/// What the load has left.
+/// The state that the load has left.
 pub(super) struct Ended<'w> {
     pub(super) whole: &'w Whole,
     pub(super) storage: &'w StorageSet,
     pub(super) memory: &'w StorageSet,
     pub(super) hurt: Hurt,
     pub(super) known: &'w Known,
-    /// The folder of backups, with one from before the damage if the act continues from there.
+    /// The folder of backups; it has one from before the damage if the act needs it.
     pub(super) before: Option<Folder>,
 }
 
@@ -66,7 +66,7 @@ impl Drop for Folder {
 }
 
 impl Act {
-    /// What it needs from before the damage.
+    /// Creates the folder of backups if the act needs one, and takes the backup from before the damage.
     pub(super) fn before(self, db: &Database) -> Result<Option<Folder>, Error> {
         if !matches!(self, Act::Backup | Act::Incremental) {
             return Ok(None);
@@ -80,7 +80,7 @@ impl Act {
         Ok(Some(folder))
     }
 
-    /// What of it runs concurrently with the load; what must not be.
+    /// The part of the act that runs concurrently with the load; returns a violation.
     pub(super) fn run(self, db: &Database, hurt: &Hurt) -> Option<String> {
         let done = match self {
             Act::FullLog => {
@@ -99,7 +99,7 @@ impl Act {
         Some(format!("{self:?}: {error}"))
     }
 
-    /// The rest of it, and what is read then.
+    /// The rest of the act, and the reads after it.
     pub(super) fn finish(self, db: Database, ended: Ended<'_>, random: &mut fastrand::Rng, lives: &mut Lives) {
         let options = &ended.whole.options;
         match self {
@@ -185,7 +185,7 @@ impl Ended<'_> {
         }
     }
 
-    /// A backup, taken now, restored and read.
+    /// Takes a backup, restores it and reads it.
     fn restored(&self, act: Act, db: &Database, lives: &mut Lives) {
         let Some(folder) = &self.before else { return };
         let (full, second, target) = (folder.0.join("full"), folder.0.join("second"), folder.0.join("restored"));
@@ -206,7 +206,7 @@ impl Ended<'_> {
         }
     }
 
-    /// A salvage of what a close has left: the table that is not hurt is whole.
+    /// Salvages the closed database: the undamaged table must be complete.
     fn salvaged(&self, lives: &mut Lives) {
         let saved = || -> highwater_bench::Result<Database> {
             let into = Database::open_storage(StorageSet::memory(), self.whole.options.clone())?;

@@ -1,4 +1,4 @@
-//! Writers that change both tables while a page is damaged. Each has rows of its own, so what it knows of them is so.
+//! Writers that change both tables while a page is damaged. Each writer has its own rows, so it knows their contents.
 
 use crate::corruption::whole::{Model, ROWS, TABLES, put};
 use highwater::{Database, Error, WriteTxn, values};
@@ -6,29 +6,29 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 pub(super) const WRITERS: u64 = 2;
-/// Versions that writers give begin here.
+/// First version that writers assign.
 const FIRST_VERSION: u64 = 1000;
 
-/// What is known of the rows of both tables.
+/// The known contents of both tables.
 #[derive(Clone, Default)]
 pub(super) struct Known {
     pub(super) models: [Model; 2],
-    /// Rows of which it is not known whether they were rolled back: damage was in the way, and the call said so.
+    /// Rows whose rollback is uncertain, because a call failed with an error of damage.
     pub(super) doubtful: [BTreeSet<u64>; 2],
     pub(super) commits: u64,
-    /// Calls that ended with an error that is damage.
+    /// Calls that failed with an error of damage.
     pub(super) refused: u64,
 }
 
 impl Known {
-    /// What a writer has to know: its own rows.
+    /// The known contents of a writer's own rows.
     pub(super) fn part(&self, writer: u64) -> Known {
         let own =
             |model: &Model| model.iter().filter(|(id, _)| **id % WRITERS == writer).map(|(a, b)| (*a, *b)).collect();
         Known { models: self.models.each_ref().map(own), ..Known::default() }
     }
 
-    /// Takes what a writer knows at its end.
+    /// Adds the known contents of a writer at its end.
     pub(super) fn extend(&mut self, part: Known) {
         for (model, own) in self.models.iter_mut().zip(part.models) {
             model.extend(own);
@@ -44,8 +44,8 @@ impl Known {
 /// Writes until `stop` is set.
 ///
 /// # Errors
-/// What a call said that is neither damage nor a conflict with the other writers. Where the device loses writes, a row
-/// that was deleted may be there again.
+/// An error that is neither damage nor a conflict with the other writers. If the device loses writes, a deleted row may
+/// exist again.
 pub(super) fn write(
     db: &Database,
     writer: u64,
@@ -94,7 +94,7 @@ struct Refused {
 
 type Changed = Vec<(u64, Option<u64>)>;
 
-/// One transaction: the rows are put, some of them removed; nothing if it is to be rolled back.
+/// Runs one transaction: it puts the rows and removes some of them; nothing changes if it is rolled back.
 fn transact(
     db: &Database,
     table: &str,

@@ -4,17 +4,17 @@
 //! 1. A copy of [`Whole`] is opened. Writers change both of its tables ([`load`]).
 //! 2. Meanwhile one page of a kind of [`super::declared`] is damaged on the device ([`Harm`]).
 //! 3. The load continues; then comes one of [`Act`] ([`acts`]).
-//! 4. What the act leaves is opened, and everything is read.
+//! 4. The resulting database is opened, and everything is read.
 //!
 //! Rules
 //! 1. A life that does not end within [`MAX`] hangs: a failure, and so is a panic.
-//! 2. A call answers right or names damage. Only of a lost write in place rows of the page's own table may be old: out
-//!    of place nothing older is where the page is, and an image that was not written does not verify.
+//! 2. A call returns the right answer or an error that names the damage. Only after a lost write in place may rows of
+//!    the page's own table be old. Out of place no older version is at the page's position, and an image that was not
+//!    written does not verify.
 //! 3. A table of which no page is damaged has every acknowledged commit, whatever the act was.
-//! 4. The declared table says whether the database opens. After a crash it need not either if recovery had to change
-//!    the damaged page, which the error names.
-//! 5. A block that cannot be read takes all pages with it of which it holds a byte: out of place images are as long as
-//!    they are, and two of them share a block.
+//! 4. The declared table says whether the database opens. After a crash it may also fail to open if recovery had to
+//!    change the damaged page; the error names the page.
+//! 5. With an unreadable block all pages are lost of which it has a byte: out of place two images may share a block.
 
 mod acts;
 mod load;
@@ -38,37 +38,37 @@ use std::time::Duration;
 
 /// A life that takes longer hangs.
 const MAX: Duration = Duration::from_secs(120);
-/// How long the load runs before the damage, and after it.
+/// Time of the load before the damage, and after it.
 const LOAD: Duration = Duration::from_millis(150);
 
-/// A device reads nothing smaller.
+/// Smallest unit that a device reads.
 const BLOCK_BYTES: u64 = 4096;
 
-/// What happens to the page.
+/// The damage of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Harm {
     /// A byte is flipped.
     Flip,
     /// It cannot be read until it is written again.
     FailedReads,
-    /// It is as it was at the beginning: the device has lost the writes since.
+    /// It has its initial contents: the device has lost all later writes.
     LostWrite,
 }
 
 /// The outcomes of lives.
 #[derive(Clone, Debug, Default)]
 pub struct Lives {
-    /// How many there were.
+    /// Number of lives.
     pub lives: u64,
     /// Commits that were acknowledged.
     pub commits: u64,
-    /// Calls that were refused for damage.
+    /// Calls that failed because of damage.
     pub refused: u64,
     /// Lives in which the damage was met: a call was refused, a read failed, or the database did not open.
     pub met: u64,
     /// Databases that did not open, as declared.
     pub unopened: u64,
-    /// What must not be, with the seed of the life.
+    /// Violations, with the seed of the life.
     pub failures: Vec<String>,
 }
 
@@ -76,7 +76,7 @@ pub struct Lives {
 /// number of lives that have ended. Ends at the first life that hangs.
 ///
 /// # Errors
-/// What keeps a life from beginning.
+/// An error that prevents the start of a life.
 pub fn lives(wholes: &[Arc<Whole>], seeds: Range<u64>, mut on_progress: impl FnMut(u64)) -> Result<Lives> {
     let mut all = Lives::default();
     for seed in seeds {
@@ -99,7 +99,7 @@ pub fn lives(wholes: &[Arc<Whole>], seeds: Range<u64>, mut on_progress: impl FnM
     Ok(all)
 }
 
-/// What a seed chooses.
+/// The choices of a seed.
 struct Plan {
     row: &'static Declared,
     harm: Harm,
@@ -151,12 +151,13 @@ impl HurtPage {
         }
     }
 
-    /// Whether an opening may need the page: an undo stream does not stay without a transaction.
+    /// Whether an opening may need the page: it is declared so, or it was the end of an undo stream without active
+    /// transactions, which may have one by now.
     fn may_be_needed_to_open(&self) -> bool {
         self.row.loss == Loss::Opening || self.row.kind == PageKind::EndedUndoEnd
     }
 
-    /// Whether it is the last page of an undo stream of which the files no longer say that all transactions have ended.
+    /// Whether it is the last page of an undo stream of which the files do not record that all transactions have ended.
     fn is_end_in_use(&self, memory: &StorageSet) -> bool {
         let in_use = || -> Result<bool> {
             let device = MemoryDevice::holding(data(memory)?.image());
@@ -171,17 +172,17 @@ impl HurtPage {
     }
 }
 
-/// What is damaged (rule 5).
+/// The damaged pages (rule 5).
 #[derive(Clone, Debug)]
 struct Hurt {
-    /// The page that was chosen, and those that share its blocks.
+    /// The chosen page, and the pages that share its blocks.
     pages: Vec<HurtPage>,
     harm: Harm,
     is_out_of_place: bool,
 }
 
 impl Hurt {
-    /// The table of the page that was chosen; the first one if it is of none.
+    /// The table of the chosen page; the first table if the page belongs to none.
     fn table(&self) -> usize {
         self.pages[0].table.unwrap_or(0)
     }
@@ -270,8 +271,8 @@ fn live(whole: &Whole, mut plan: Plan) -> Result<Lives> {
     Ok(lives)
 }
 
-/// Damages a page on the device; which one, or `None` if the file has no such page now. No thread writes to the device
-/// meanwhile: pages of undo and of the change buffer come and go, and out of place a page moves with each write.
+/// Damages a page on the device; returns the page, or `None` if the file has no such page now. No thread writes to the
+/// device meanwhile: pages of undo and of the change buffer come and go, and out of place a page moves with each write.
 fn harm(whole: &Whole, memory: &StorageSet, bad: &Mutex<Range<u64>>, plan: &mut Plan) -> Result<Option<Hurt>> {
     let (mut bad, mut hurt) = (bad.lock(), Ok(None));
     data(memory)?.damage(|bytes| hurt = harm_image(whole, bytes, &mut bad, plan));
@@ -302,12 +303,12 @@ fn harm_image(whole: &Whole, bytes: &mut [u8], bad: &mut Range<u64>, plan: &mut 
     Ok(Some(Hurt { pages: hurt, harm: plan.harm, is_out_of_place: whole.is_out_of_place() }))
 }
 
-/// The whole blocks that hold these bytes.
+/// The range of whole blocks that contain these bytes.
 fn blocks_of(place: Range<usize>) -> Range<u64> {
     place.start as u64 / BLOCK_BYTES * BLOCK_BYTES..(place.end as u64).next_multiple_of(BLOCK_BYTES)
 }
 
-/// The pages of which these bytes hold some.
+/// The pages that have some of these bytes.
 fn pages_in(file: &RawFile<'_>, pages: &BTreeMap<PageKind, Vec<PageNo>>, bytes: &Range<u64>) -> Result<Vec<HurtPage>> {
     let mut found = Vec::new();
     for row in &DECLARED {
@@ -321,7 +322,7 @@ fn pages_in(file: &RawFile<'_>, pages: &BTreeMap<PageKind, Vec<PageNo>>, bytes: 
     Ok(found)
 }
 
-/// Whose rows or index entries a page holds.
+/// The table whose rows or index entries a page has.
 fn table_of(file: &RawFile<'_>, page: PageNo) -> Result<Option<usize>> {
     let kind = kind_of(file, page)?;
     let table = match kind {

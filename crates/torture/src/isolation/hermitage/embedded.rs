@@ -20,7 +20,7 @@ pub struct Highwater {
 }
 
 impl Highwater {
-    /// A new one.
+    /// Creates a database.
     ///
     /// # Errors
     /// The engine's.
@@ -76,7 +76,7 @@ impl Session {
         Ok((&self.table, self.txn.as_mut().ok_or_else(ended)?))
     }
 
-    /// The rows, locked if they are to be changed.
+    /// Finds the rows, and locks them if `to_change`.
     fn find(&mut self, which: Which, to_change: bool) -> Result<Rows> {
         let (table, txn) = self.txn()?;
         let (low, high) = match which {

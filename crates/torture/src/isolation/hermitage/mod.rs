@@ -1,4 +1,4 @@
-//! The Hermitage table: which anomaly each level of isolation prevents, and how.
+//! The Hermitage table: the anomalies that each isolation level prevents, and the ways in which it does.
 //!
 //! | file | what |
 //! |---|---|
@@ -50,7 +50,7 @@ highwater_storage::names!(Outcome {
 });
 
 impl Outcome {
-    /// Of what was seen.
+    /// The outcome of a play.
     pub fn of(script: &Script, seen: &Seen) -> Outcome {
         let has = |failed| seen.failed.values().any(|one| *one == failed);
         match () {
@@ -72,7 +72,7 @@ impl Outcome {
 /// The outcomes of a script, one for each setting in order.
 pub type Line = Vec<Outcome>;
 
-/// Plays every script under every setting; `promises` says which of a script's promises the subject has to keep.
+/// Plays every script under every setting; `promises` selects the promise of a script that the subject must keep.
 ///
 /// # Errors
 /// The subject's.
@@ -88,7 +88,7 @@ pub fn play_all<S: Subject>(subject: &mut S) -> Result<Vec<Line>> {
     Ok(lines)
 }
 
-/// Where the outcomes are not those promised: a line of text each.
+/// The outcomes that differ from the promised ones, a line of text each.
 pub fn differences(lines: &[Line], promised: fn(&Script) -> &'static str) -> Vec<String> {
     let mut found = Vec::new();
     for (script, line) in SCRIPTS.iter().zip(lines) {
@@ -127,7 +127,7 @@ pub fn table(lines: &[Line]) -> String {
     text
 }
 
-/// The table of what is promised.
+/// The table of the promised outcomes.
 pub fn promised_table(promised: fn(&Script) -> &'static str) -> String {
     let lines: Vec<Line> = SCRIPTS.iter().map(|script| Outcome::promised(promised(script))).collect();
     table(&lines)

@@ -1,8 +1,8 @@
 //! Plays a schedule: a thread for each session, so that a step can wait for a lock while others continue.
 //!
 //! Rules
-//! 1. A step is begun when every session with something to do waits for a lock ([`Subject::waiting`] says how many do).
-//!    So the schedule is the script's whatever the machine's load, and nothing is decided by a timeout.
+//! 1. A step begins when every session with an unfinished step waits for a lock ([`Subject::waiting`] counts them). So
+//!    the schedule is the script's under any load of the machine, and no timeout affects it.
 //! 2. After an error a session's transaction is rolled back, as an application would.
 
 use super::script::{Operation, Script, Step};
@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Longest time for a schedule to continue.
+/// Maximum time until a schedule continues.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -22,20 +22,20 @@ pub(super) type Rows = Vec<(i64, i64)>;
 
 /// A session of a subject. It is in a transaction from the beginning.
 pub trait Client: Send + 'static {
-    /// Does one step; returns the rows of a reading one.
+    /// Performs one step; returns the rows of a read.
     ///
     /// # Errors
     /// A deadlock, a lock wait timeout, a write conflict; anything else ends the play.
     fn step(&mut self, operation: Operation) -> Result<Rows>;
-    /// Takes the transaction back.
+    /// Rolls the transaction back.
     fn roll_back(&mut self);
 }
 
-/// What schedules are played on.
+/// The database on which schedules are played.
 pub trait Subject {
     /// Its sessions.
     type Client: Client;
-    /// For how long [`Subject::waiting`] has to say the same to be believed.
+    /// Time for which [`Subject::waiting`] must be constant to be used.
     const STEADY: Duration;
 
     /// Makes the table, with its two rows.
@@ -48,33 +48,33 @@ pub trait Subject {
     /// # Errors
     /// The subject's.
     fn begin(&self, setting: Setting) -> Result<Self::Client>;
-    /// How many sessions wait for a lock.
+    /// Number of sessions that wait for a lock.
     ///
     /// # Errors
     /// The subject's.
     fn waiting(&self) -> Result<u64>;
 }
 
-/// How a transaction failed.
+/// The failure of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failed {
     /// It was a deadlock's victim.
     Deadlock,
     /// It wrote a row that another one had changed.
     WriteConflict,
-    /// It waited for too long: no schedule should come to that.
+    /// It waited for too long, which no schedule should cause.
     LockWaitTimeout,
 }
 
-/// What was seen of a play.
+/// The observations of a play.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     steps: &'static [Step],
-    /// What each step returned, if it was done.
+    /// The result of each completed step.
     answers: Vec<Option<Rows>>,
     /// The steps that waited.
     pub waited: Vec<usize>,
-    /// How sessions failed.
+    /// The failed sessions.
     pub failed: BTreeMap<usize, Failed>,
     /// The rows in the end.
     pub left: Rows,
@@ -106,7 +106,7 @@ impl Seen {
     }
 }
 
-/// A step done: its number and what came of it.
+/// A completed step: its number and its result.
 type Done = (usize, Result<Rows>);
 
 struct Session {
@@ -144,7 +144,7 @@ impl Session {
     }
 }
 
-/// A play under way.
+/// The state of a play.
 struct Play<'s, S> {
     subject: &'s S,
     sessions: BTreeMap<usize, Session>,
@@ -152,7 +152,7 @@ struct Play<'s, S> {
 }
 
 impl<S: Subject> Play<'_, S> {
-    /// Takes what the sessions have done meanwhile.
+    /// Receives the steps that sessions have completed.
     fn collect(&mut self) -> Result<()> {
         for (number, session) in &mut self.sessions {
             while let Ok((step, answer)) = session.done.try_recv() {

@@ -1,15 +1,15 @@
 //! The schedules: steps of sessions, as data.
 //!
 //! After Martin Kleppmann's Hermitage tests (github.com/ept/hermitage), whose names are those of Adya's thesis (*Weak
-//! Consistency*, 1999). Each begins with two rows, 1 => 10 and 2 => 20. Where a schedule differs from Hermitage's, it
-//! is so that each transaction writes a value of its own, or reads once more.
+//! Consistency*, 1999). Each begins with two rows, 1 => 10 and 2 => 20. A schedule differs from Hermitage's only so
+//! that each transaction writes a distinct value, or reads once more.
 //!
 //! Rule: a step of a session that still waits is done when the session continues; steps of a session whose transaction
 //! has failed are left out.
 
 use super::play::Seen;
 
-/// Which rows.
+/// The rows of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which {
     /// Every row.
@@ -22,7 +22,7 @@ pub enum Which {
     Between(i64, i64),
 }
 
-/// What a session does in one step.
+/// The operation of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Reads the row of an id.
@@ -41,18 +41,18 @@ pub enum Operation {
     DeleteWhere(Which),
     /// Ends the transaction.
     Commit,
-    /// Takes it back.
+    /// Rolls the transaction back.
     Abort,
 }
 
-/// A session and what it does.
+/// A session and its operation.
 pub(super) type Step = (usize, Operation);
 
 /// A schedule and the anomaly it may show.
 pub struct Script {
     /// The anomaly.
     pub name: &'static str,
-    /// What it is.
+    /// Description of the anomaly.
     pub what: &'static str,
     /// Whether the table has an index on the value.
     pub indexed: bool,
@@ -60,16 +60,16 @@ pub struct Script {
     pub steps: &'static [Step],
     /// Whether it occurred.
     pub anomaly: fn(&Seen) -> bool,
-    /// What is promised of Highwater, for each [`Setting`](crate::isolation::Setting) in order.
+    /// The promised outcomes of Highwater, for each [`Setting`](crate::isolation::Setting) in order.
     pub highwater: &'static str,
-    /// What InnoDB does, on MariaDB 10.11.
+    /// The outcomes of InnoDB in MariaDB 10.11.
     pub innodb: &'static str,
 }
 
 use Operation::{Abort, AddToAll, Commit, DeleteWhere, Insert, Read, ReadWhere, Write, WriteWhere};
 use Which::{All, Between, DivisibleBy, Value};
 
-/// All of them. An outcome is `occurs`, or what the anomaly is prevented by; see [`Outcome`](super::Outcome).
+/// All of them. An outcome is `occurs`, or the way in which the anomaly is prevented; see [`Outcome`](super::Outcome).
 pub static SCRIPTS: [Script; 18] = [
     Script {
         name: "G0",

@@ -28,13 +28,13 @@ highwater_storage::names!(ServerEngine {
 pub struct Server {
     store: MysqlStore,
     engine: ServerEngine,
-    /// Makes the tables and counts the waits.
+    /// The connection that creates the tables and counts the waits.
     conn: Mutex<Conn>,
     tables: u32,
 }
 
 impl Server {
-    /// Over its store.
+    /// A server with this store.
     ///
     /// # Errors
     /// The server's.
@@ -91,7 +91,7 @@ pub struct Session {
     table: String,
 }
 
-/// The condition, and the hint that comes before it.
+/// The condition, and the hint before it.
 fn condition(which: Which) -> (&'static str, String) {
     match which {
         Which::All => ("", String::new()),

@@ -1,24 +1,24 @@
-//! The checker: which anomalies a history shows.
+//! The checker: it finds the anomalies in a history.
 //!
 //! Rules
-//! 1. The lists in the end say in which order the versions of each key were made: a list that was read is a prefix of
-//!    its last state, and what follows it there was not seen. So the dependencies need no search.
+//! 1. The final list of a key has the order of its versions: a list that was read is a prefix of the final list, and
+//!    the rest was not seen. So the dependencies need no search.
 //! 2. Cycles are searched for in two graphs. In the first a transaction is one node: its cycles are the anomalies of
-//!    the literature, by the kinds of edges they need. In the second a transaction is as many nodes as its level
-//!    promises (see [`Unit`]): it may have no cycle at all.
-//! 3. Anomalies of one transaction (G1a, G1b, internal) are searched for in those that were rolled back too.
+//!    the literature, by the kinds of edges they need. In the second a transaction has a node for each part that its
+//!    level makes atomic (see [`Unit`]): the graph must have no cycle.
+//! 3. Rolled-back transactions are also checked for anomalies of one transaction (G1a, G1b, internal).
 
 use super::graph::{Graph, Kind};
 use super::history::{Element, History, Key, Op, Transaction};
 use crate::isolation::Setting;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What can be wrong with a history.
+/// An anomaly of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Anomaly {
     /// Dirty write: a cycle of overwritings.
     G0,
-    /// Aborted read: an element of a transaction that was rolled back, or an append that was taken back.
+    /// Aborted read: an element of a transaction that was rolled back, or an append that a partial rollback undid.
     G1a,
     /// Intermediate read: a list that its writer continued to change.
     G1b,
@@ -34,11 +34,11 @@ pub enum Anomaly {
     Fuzzy,
     /// A transaction did not see its own appends, or saw them elsewhere than at the end.
     Internal,
-    /// What one view sees is not a state that there was: a cycle among views and writes.
+    /// A view sees a state that never existed: a cycle among views and writes.
     View,
-    /// A committed append is missing in the end, an aborted one is there, or one is there twice.
+    /// In a final list a committed append is missing, an aborted one exists, or one exists twice.
     Atomicity,
-    /// A list that was read is no earlier state of what it became.
+    /// A list that was read is not a prefix of the final list.
     Order,
 }
 
@@ -71,16 +71,16 @@ impl Anomaly {
     }
 }
 
-/// An anomaly and where it is.
+/// An anomaly and its transactions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Which.
+    /// The anomaly.
     pub anomaly: Anomaly,
-    /// What was seen, with the transactions it was seen in.
+    /// Description with the transactions.
     pub what: String,
 }
 
-/// What of a transaction a level promises to be at one moment.
+/// The part of a transaction that a level promises to be atomic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unit {
     /// All of it.
@@ -89,7 +89,7 @@ enum Unit {
     View,
     /// Each plain read, one after another; its writes and locking reads together.
     Statement,
-    /// Its writes and locking reads; its plain reads are nothing.
+    /// Its writes and locking reads; its plain reads have no node.
     Writes,
 }
 
@@ -105,11 +105,11 @@ impl Unit {
     }
 }
 
-/// A read of a committed transaction, by what it shows of others.
+/// A read of a committed transaction: the elements of others that it shows.
 struct Seen {
     transaction: usize,
     statement: u32,
-    /// Of the newest version: locked, or the transaction's own.
+    /// Whether it read the newest version: by a lock, or because it is the transaction's own.
     newest: bool,
     key: Key,
     /// Elements of others, a prefix of the list's last state.
@@ -120,13 +120,13 @@ struct Seen {
 struct Checker<'h> {
     history: &'h History,
     unit: Unit,
-    /// For each element its transaction, and whether it was to stay.
+    /// For each element its transaction, and whether its append was committed.
     writers: BTreeMap<Element, (usize, bool)>,
     seen: Vec<Seen>,
     findings: Vec<Finding>,
 }
 
-/// Everything that a history shows; `setting` is the one it was made under.
+/// All anomalies of a history; `setting` is the setting of its transactions.
 pub fn check(history: &History, setting: Setting) -> Vec<Finding> {
     let unit = Unit::of(setting);
     let mut checker = Checker { history, unit, writers: BTreeMap::new(), seen: Vec::new(), findings: Vec::new() };
@@ -225,13 +225,13 @@ impl<'h> Checker<'h> {
         }
     }
 
-    /// The place in its list of a transaction's first element.
+    /// Position of a transaction's first element in its list.
     fn own_place(&self, key: Key, element: Element, own: &[(Key, Element)]) -> Option<usize> {
         let first = own.iter().find(|(other, _)| *other == key).map_or(element, |(_, first)| *first);
         self.last(key).iter().position(|one| *one == first)
     }
 
-    /// One list that was read; returns how many elements of others it has, if it is a version of the list.
+    /// Checks one list that was read; returns the number of elements of others, if it is a version of the list.
     fn read(&mut self, number: usize, key: Key, list: &[Element], mine: &[Element]) -> Option<usize> {
         let others = list.strip_suffix(mine);
         let Some(others) = others.filter(|others| others.iter().all(|e| !mine.contains(e))) else {
@@ -318,8 +318,8 @@ impl<'h> Checker<'h> {
         }
     }
 
-    /// What the level promises to be at one moment has to have an order, also with that of each thread and of time: who
-    /// begins after another one's commit was acknowledged comes after it.
+    /// Checks the atomic parts of transactions: they must have an order that includes the order of each thread, and
+    /// real time (a transaction that begins after another one's commit was acknowledged comes after it).
     fn views(&mut self) {
         let unit = self.unit;
         let mut graph = Graph::default();
@@ -364,7 +364,7 @@ impl<'h> Checker<'h> {
     }
 }
 
-/// The order of time, by a node for each moment at which a transaction had ended: it comes after the previous one.
+/// Adds the order of real time: a node for each moment at which a transaction had ended, after the previous such node.
 fn add_time(graph: &mut Graph, transactions: &[Transaction], firsts: &BTreeMap<usize, usize>, writes: &[usize]) {
     let begins = firsts.keys().map(|number| (transactions[*number].begun, false, *number));
     let ends = firsts.keys().map(|number| (transactions[*number].ended, true, *number));

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-/// Why one node comes before another (Adya's dependencies).
+/// The kind of a dependency between two nodes (Adya).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     /// It wrote the version before the other's.
@@ -46,7 +46,7 @@ impl Graph {
         self.edges[from].iter().filter(move |(_, kind)| kinds.contains(kind)).map(|(to, _)| *to)
     }
 
-    /// A shortest way along edges of these kinds, both ends included.
+    /// A shortest path along edges of these kinds, both ends included.
     pub(super) fn path(&self, from: usize, to: usize, kinds: &[Kind]) -> Option<Vec<usize>> {
         let mut before = vec![usize::MAX; self.edges.len()];
         let mut queue = VecDeque::from([from]);
@@ -80,8 +80,8 @@ impl Graph {
         Some(cycle)
     }
 
-    /// A node on a cycle: one that is left when those that nothing left leads to, and those that lead to nothing left,
-    /// have been taken away again and again.
+    /// A node on a cycle: a node that remains when nodes without incoming or without outgoing edges are removed
+    /// repeatedly.
     fn on_cycle(&self, kinds: &[Kind]) -> Option<usize> {
         let mut incoming = vec![0usize; self.edges.len()];
         (0..self.edges.len()).for_each(|at| self.next(at, kinds).for_each(|next| incoming[next] += 1));

@@ -1,8 +1,8 @@
-//! The history of a run: which elements each transaction appended to which lists, and which lists it read.
+//! The history of a run: the appends and the reads of each transaction.
 //!
-//! Lists are what makes a history easy to judge (Kingsbury and Alvaro, *Elle: Inferring Isolation Anomalies from
-//! Experimental Observations*, 2020): an element is appended once in the whole history, so that a list says which
-//! transactions made it, and in which order.
+//! Lists make a history easy to check (Kingsbury and Alvaro, *Elle: Inferring Isolation Anomalies from Experimental
+//! Observations*, 2020): an element is appended once in the whole history, so a list has the order of the transactions
+//! that appended to it.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ pub type Key = u64;
 /// An element of a list; no other element of the history is equal.
 pub type Element = u32;
 
-/// What a transaction did.
+/// An operation of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
     /// It read a list; empty if there was none.
     Read {
-        /// Which list.
+        /// The list.
         key: Key,
         /// Its elements.
         list: Vec<Element>,
@@ -27,12 +27,12 @@ pub enum Op {
     },
     /// It appended an element.
     Append {
-        /// To which list.
+        /// The list.
         key: Key,
-        /// Which element.
+        /// The element.
         element: Element,
     },
-    /// A rollback to a savepoint took back its last appends, this many.
+    /// A rollback to a savepoint undid this many of its last appends.
     Undo(usize),
 }
 
@@ -41,7 +41,7 @@ pub enum Op {
 pub struct Transaction {
     /// Its thread. Transactions of a thread are in the history in the order in which they ran.
     pub thread: usize,
-    /// What it did, in order.
+    /// Its operations, in order.
     pub ops: Vec<Op>,
     /// Whether its commit was acknowledged; otherwise it was rolled back.
     pub committed: bool,
@@ -51,17 +51,17 @@ pub struct Transaction {
     pub ended: u64,
 }
 
-/// Transactions and what they left.
+/// Transactions and the final lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
     /// All of them.
     pub transactions: Vec<Transaction>,
-    /// The lists in the end.
+    /// The final lists.
     pub last: BTreeMap<Key, Vec<Element>>,
 }
 
 impl Transaction {
-    /// The appends that it has not taken back.
+    /// The appends that it has not undone.
     pub fn appends(&self) -> Vec<(Key, Element)> {
         let mut kept = Vec::new();
         for op in &self.ops {

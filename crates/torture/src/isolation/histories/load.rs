@@ -1,10 +1,10 @@
-//! Makes a history: threads that run random transactions on a few lists.
+//! The load that creates a history: threads run random transactions on a few lists.
 //!
 //! Rules
 //! 1. A list is a row. The rows are on several pages; the longer ones become overflow rows. They have an index on their
 //!    last element, so that each append moves an entry.
-//! 2. Appends take the newest list, locked: in one step (`modify`), or by a locking read and an update. Under the
-//!    settings that lose no updates some read the list plainly and write it back.
+//! 2. An append locks the newest list: in one step (`modify`), or by a locking read and an update. Under settings that
+//!    prevent lost updates some appends read the list without a lock.
 //! 3. A list is read by its key, by a scan of all rows, by a scan of the index, forward or backward. What a scan does
 //!    not return is an empty list, except under READ UNCOMMITTED, where a scan may miss rows.
 //! 4. Between steps, and between the rows of a scan, a thread sometimes yields the CPU or sleeps, so that transactions
@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::time::Duration;
 
-/// How large a history is.
+/// The size of a history.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
     /// Threads.
@@ -35,9 +35,9 @@ const LIST: usize = 1;
 const TAIL: usize = 2;
 const PAD_BYTES: usize = 980;
 const LIST_BYTES: u32 = 60_000;
-/// Most steps of a transaction.
+/// Maximum number of steps of a transaction.
 const MAX_STEPS: u32 = 5;
-/// A wait as long as this means that a deadlock was not found.
+/// A lock wait of this length means that a deadlock was not detected.
 const LOCK_WAIT_MS: u64 = 20_000;
 
 fn schema() -> Schema {
@@ -58,7 +58,7 @@ fn list_of(row: Option<&Row>) -> Vec<Element> {
     row.map(|row| elements(row.bytes(LIST))).unwrap_or_default()
 }
 
-/// What the threads share.
+/// State that the threads share.
 struct Shared<'a> {
     db: &'a Database,
     table: Table,
@@ -138,13 +138,13 @@ impl Worker<'_> {
     }
 }
 
-/// A transaction under way.
+/// A running transaction.
 struct Running<'w, 'a> {
     worker: &'w mut Worker<'a>,
     txn: WriteTxn,
     ops: Vec<Op>,
     statement: u32,
-    /// Whether what it does now is taken back afterwards.
+    /// Whether its present operations will be undone.
     taking_back: bool,
 }
 
@@ -155,13 +155,13 @@ impl Running<'_, '_> {
         self.worker.rng.u64(..self.worker.shared.sizes.keys)
     }
 
-    /// Notes what a statement has read.
+    /// Notes a list that a statement has read.
     fn read_one(&mut self, key: Key, list: Vec<Element>, locked: bool) {
         self.statement += 1;
         self.note(key, list, locked);
     }
 
-    /// Notes a part of what a statement has read.
+    /// Notes one of several lists that a statement has read.
     fn note(&mut self, key: Key, list: Vec<Element>, locked: bool) {
         // The levels without range locks do not lock what is not there, and release what is taken back.
         let keeps = self.worker.shared.setting >= Setting::RepeatableRead;
@@ -169,7 +169,7 @@ impl Running<'_, '_> {
         self.ops.push(Op::Read { key, list, statement: self.statement, locked });
     }
 
-    /// Whether to commit.
+    /// Runs the steps; returns whether to commit.
     fn steps(&mut self) -> Step<bool> {
         for _ in 0..self.worker.rng.u32(1..=MAX_STEPS) {
             self.worker.pause();
@@ -198,7 +198,7 @@ impl Running<'_, '_> {
         Ok(self.worker.rng.u32(..10) > 0)
     }
 
-    /// Appends, and takes it back.
+    /// Appends, and undoes the append.
     fn undone(&mut self, key: Key) -> Step<()> {
         let savepoint = self.txn.savepoint();
         let before = self.appends();
@@ -214,7 +214,7 @@ impl Running<'_, '_> {
         Ok(())
     }
 
-    /// Appends in force.
+    /// Number of appends that are not undone.
     fn appends(&self) -> usize {
         let ops = self.ops.iter();
         ops.fold(0, |count, op| match op {

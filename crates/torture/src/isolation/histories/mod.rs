@@ -1,4 +1,4 @@
-//! Random histories: threads of transactions that append to lists and read them, and a checker of what they saw.
+//! Random histories: threads of transactions that append to lists and read them, and a checker of their reads.
 //!
 //! | file | what |
 //! |---|---|
@@ -7,10 +7,10 @@
 //! | `check.rs`, `graph.rs` | which anomalies it shows |
 //!
 //! Rules
-//! 1. Every transaction of a history has the same setting. The checker names all anomalies; those that the setting
-//!    forbids make the run fail, the others are counted: a checker that never saw one could be blind.
-//! 2. Choices come from the seed; when threads run does not. A seed repeats the transactions, not the history.
-//! 3. A lock wait that times out is a failure: some deadlock was not found.
+//! 1. Every transaction of a history has the same setting. The checker names all anomalies; forbidden ones fail the
+//!    run; the others are counted, which shows that the checker can find them.
+//! 2. The seed determines the transactions, but not the scheduling of threads, so it does not repeat the history.
+//! 3. A lock wait that times out is a failure: a deadlock was not detected.
 
 mod check;
 mod graph;
@@ -27,14 +27,14 @@ use highwater::Database;
 use highwater_bench::{Error, Result};
 use std::collections::BTreeMap;
 
-/// What was seen in some histories of one setting.
+/// Counts over histories of one setting.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Histories.
     pub histories: u64,
     /// Transactions that committed.
     pub committed: u64,
-    /// Transactions that were rolled back: by themselves, as deadlock victims, for a write conflict.
+    /// Transactions that were rolled back: by choice, as deadlock victims, or because of a write conflict.
     pub rolled_back: u64,
     /// Anomalies, by how many histories showed them.
     pub anomalies: BTreeMap<Anomaly, u64>,

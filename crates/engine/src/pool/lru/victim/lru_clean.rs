@@ -14,7 +14,7 @@ use crate::store::FlushLane;
 pub(super) struct LruClean;
 
 impl Victims for LruClean {
-    /// The cursor goes through the old part a few steps at a time.
+    /// The cursor traverses the old part a few steps at a time.
     fn search_depth(&self, scan_depth: usize) -> usize {
         4 * scan_depth
     }

@@ -5,12 +5,12 @@ use crate::pool::frames::FrameNo;
 use crate::pool::lru::cache::PageCache;
 use crate::pool::lru::demand::FrameDemand;
 
-/// How far InnoDB looks for a clean page before it writes a dirty one.
+/// Search depth of InnoDB for a clean page before it writes a dirty one.
 const INNODB_SEARCH_DEPTH: usize = 100;
 
-/// A victim policy. Its calls are made with no latch held.
+/// A victim policy. It is called without latches.
 pub(crate) trait Victims: Send + Sync {
-    /// How far from the tail a thread looks for a clean victim.
+    /// Search depth, from the tail, of a thread for a clean victim.
     fn search_depth(&self, scan_depth: usize) -> usize {
         INNODB_SEARCH_DEPTH.min(scan_depth)
     }
@@ -29,7 +29,7 @@ pub(crate) trait Victims: Send + Sync {
         false
     }
 
-    /// What a thread does that found no clean victim; with `others_work` it may leave the work to the LRU flusher.
+    /// Makes a victim clean for a thread that found none; with `others_work` it may leave the work to the LRU flusher.
     /// Returns whether it cleaned a page itself.
     fn make_clean(&self, cache: &PageCache, others_work: bool) -> Result<bool>;
 
