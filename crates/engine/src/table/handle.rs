@@ -252,7 +252,8 @@ pub(crate) struct Registry {
 #[derive(Default)]
 struct Open {
     by_name: HashMap<String, Arc<TableShared>>,
-    /// The current versions, for rollback and purge, which are their only other users.
+    /// Copies of the current versions for rollback and purge: these are their only users, so the number of references
+    /// shows whether one is in use.
     by_id: HashMap<TableId, Arc<TableVersion>>,
 }
 

@@ -1,4 +1,4 @@
-//! The figures of a report, and the ways in which experiments make them of rows.
+//! The figures of a report, and functions that create them from rows.
 
 use super::judge::{Rows, number};
 use super::metric::{Axis, Metric};
@@ -49,7 +49,7 @@ pub(super) fn places(values: impl IntoIterator<Item = f64>) -> Vec<[f64; 2]> {
     values.into_iter().enumerate().map(|(n, value)| [n as f64, value]).collect()
 }
 
-/// Points of a series of a row; none where it has no such series.
+/// Points of a series of a row; none if the row lacks the series.
 pub(super) fn series(row: &Row, name: metric::Series) -> Vec<[f64; 2]> {
     row.series.get(name.name()).cloned().unwrap_or_default()
 }
@@ -60,9 +60,9 @@ pub(super) struct Along<'a> {
     pub values: &'a [&'a str],
     /// Head of its column in tables.
     pub head: &'a str,
-    /// What the horizontal axis of charts shows.
+    /// Label of the horizontal axis of charts.
     pub x_label: &'a str,
-    /// What the document measured, if it has figures.
+    /// Label of the document's figures, if it has any.
     pub paper: Option<&'a str>,
 }
 

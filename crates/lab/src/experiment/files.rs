@@ -7,11 +7,11 @@
 //! | `result.json`, `rows.csv`, `report.html` | the outcome |
 //!
 //! Rules
-//! 1. A file takes its place when it is completely written ([`OutputFile`]): one that is there is complete.
-//! 2. A folder is checked before anything is made in it: one that is refused stays unchanged.
-//! 3. A kept cell that cannot be read, or lacks a value that claims need, counts as not measured.
-//! 4. Cells of different builds are not mixed unless the user says so ([`Resume::AnyBuild`]). Each keeps the build that
-//!    measured it, and the outcome names them all. A build is this program and those that measure for it
+//! 1. A file is renamed when it is completely written ([`OutputFile`]), so an existing file is complete.
+//! 2. A folder is checked before anything is created in it: a refused folder stays unchanged.
+//! 3. A stored cell that cannot be read, or lacks a value that claims need, counts as not measured.
+//! 4. Cells of different builds are not mixed unless the user says so ([`Resume::AnyBuild`]). Each cell has the build
+//!    that measured it, and the outcome names all builds. A build is this program and the programs that measure for it
 //!    ([`Experiment::programs`]).
 
 use super::{Cell, CellResult, Experiment, Metric, Outcome, Plan, report};
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// What an output folder is of.
+/// The identity of an output folder: its experiment and plan.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Identity {
     experiment: String,
@@ -108,20 +108,20 @@ struct Finished {
     cell: Cell,
     measured: CellResult,
     seconds: f64,
-    /// Which build measured it; empty in folders of earlier builds.
+    /// The build that measured it; empty in folders of earlier builds.
     #[serde(default)]
     build: String,
 }
 
 pub(super) struct Folder {
     root: PathBuf,
-    /// What to write when the folder is new.
+    /// The identity to write into a new folder.
     new: Option<Identity>,
     required: &'static [Metric],
     build: String,
 }
 
-/// What is kept of a cell.
+/// The stored result of a cell.
 pub(super) enum Kept {
     /// Its values, how many seconds it took, and which build measured it.
     Measured(CellResult, f64, String),
@@ -132,7 +132,7 @@ pub(super) enum Kept {
 }
 
 impl Folder {
-    /// Looks at the plan's folder: an empty one, none yet, or with `resume` one of the same plan. Makes nothing.
+    /// Checks the plan's folder, which must be empty or missing, or with `resume` of the same plan. Creates nothing.
     ///
     /// # Errors
     /// [`Error::Usage`] for every other folder.
@@ -201,7 +201,7 @@ impl Folder {
         Error::Usage(format!("{} {reason}", self.root.display()))
     }
 
-    /// Whether there is nothing but the folder of cells, itself empty.
+    /// Whether the folder has at most an empty folder of cells.
     fn is_empty(&self) -> Result<bool> {
         let names = |path: &Path| -> Result<BTreeSet<String>> {
             match std::fs::read_dir(path) {
@@ -218,7 +218,7 @@ impl Folder {
         self.root.join("cells").join(format!("{}.json", cell.id))
     }
 
-    /// What an earlier run measured for the cell.
+    /// The result of an earlier run for the cell.
     pub(super) fn find(&self, cell: &Cell) -> Result<Kept> {
         let found = match read_json::<Finished>(&self.path(cell)) {
             Ok(None) => return Ok(Kept::Missing),
@@ -252,7 +252,7 @@ pub(super) fn usage(error: Error) -> Error {
     Error::Usage(error.to_string())
 }
 
-/// Whether an output folder keeps a finished cell.
+/// Whether an output folder has a finished cell.
 pub fn has_cells(out_dir: &Path) -> bool {
     let is_cell = |entry: std::fs::DirEntry| entry.path().extension().is_some_and(|kind| kind == "json");
     std::fs::read_dir(out_dir.join("cells")).is_ok_and(|entries| entries.flatten().any(is_cell))
@@ -290,7 +290,7 @@ pub fn write_outcome(experiment: &dyn Experiment, outcome: &Outcome, folder: &Pa
 /// Reads a `result.json`.
 ///
 /// # Errors
-/// [`Error::Usage`] when there is none, or something else.
+/// [`Error::Usage`] if the file is missing, or not a result.
 pub fn read_outcome(path: &Path) -> Result<Outcome> {
     read_json(path)?.ok_or_else(|| Error::Usage(format!("{} does not exist", path.display())))
 }

@@ -1,4 +1,4 @@
-//! The ways of journaling that the `stream-journal` document compares, as settings of the file system, the streams and
+//! The journaling modes that the `stream-journal` document compares, as settings of the file system, the streams and
 //! the server.
 
 use highwater_bench::{Error, Result};

@@ -1,4 +1,4 @@
-//! One measurement of a workload on a subject at a place, as most experiments take it.
+//! One measurement of a workload on a subject at a place, for most experiments.
 
 use super::metric::{self, Metric, info};
 use super::page_types::PageTypes;
@@ -30,7 +30,7 @@ const COUNTERS: [Metric; 7] = [
     metric::REDO_BYTES,
 ];
 
-/// Why pages are flushed from the flush list.
+/// The reasons of flushes from the flush list.
 const FLUSH_LIST: [Metric; 5] = [
     metric::PAGES_FLUSHED_DIRTY_PCT,
     metric::PAGES_FLUSHED_CHECKPOINT_AGE,
@@ -52,7 +52,7 @@ pub(super) struct MeasurementSpec<'a> {
     pub log: Option<DeviceChoice>,
     pub data_bytes: u64,
     pub mounted: bool,
-    /// Whether Highwater's device in process only adds its time up.
+    /// Whether Highwater's device in process uses the virtual clock.
     pub virtual_time: bool,
     /// Whether pages of each type are counted, of InnoDB by the mounted device.
     pub page_types: bool,
@@ -60,7 +60,7 @@ pub(super) struct MeasurementSpec<'a> {
     pub system_in_memory: bool,
     /// Options of the subject with which its data are loaded, and the database made.
     pub load_options: BTreeMap<String, String>,
-    /// How the data's emulated device is made to measure; none: with ample room.
+    /// The size of the data's emulated device; `None`: ample.
     pub sized_device: Option<SizedDevice>,
     /// Transactions to run before the measured ones, besides `warmup_s`; 0 = no warm-up.
     pub warmup_events: u64,
@@ -69,23 +69,23 @@ pub(super) struct MeasurementSpec<'a> {
 
 pub(super) struct Measurement {
     pub result: RunResult,
-    /// What the data's emulated device counted meanwhile.
+    /// Counters of the data's emulated device during the measurement.
     pub device: Option<Counters>,
     /// The counters from the beginning up to the end of each interval of the result.
     pub device_over_time: Vec<Counters>,
     pub device_capacity_bytes: Option<u64>,
-    /// Pages of each type that were read and written meanwhile; none if they were not counted.
+    /// Pages of each type that were read and written during the measurement; `None` if they were not counted.
     pub page_types: Option<PageTypes>,
     /// Processor time meanwhile; the process is the subject's: the server, or this one.
     cpu: CpuUse,
     /// Seconds of processor time of every process of the measurement, where it is known.
     own_s: Option<f64>,
-    /// How long page misses took, on Highwater.
+    /// Latency of page misses, for Highwater.
     page_reads: Option<LatencySnapshot>,
 }
 
 impl<'a> MeasurementSpec<'a> {
-    /// A trial of a load with the default settings, whose files all are on the plan's device.
+    /// A measurement of a load with the default settings and all files on the plan's device.
     pub(super) fn of(plan: &'a Plan, cell: &'a Cell, load: Load) -> MeasurementSpec<'a> {
         MeasurementSpec {
             cell,
@@ -224,7 +224,7 @@ impl Measurement {
         FLUSH_LIST.iter().map(|reason| self.counter(*reason)).filter(|pages| pages.is_finite()).sum()
     }
 
-    /// How much of all processors' time other programs took.
+    /// Share of all processors' time that other programs used.
     fn others_pct(&self) -> Option<f64> {
         let processors = std::thread::available_parallelism().ok()?.get() as f64;
         let own = self.own_s? * 100.0 / (self.result.elapsed_s.max(1e-9) * processors);

@@ -1,9 +1,9 @@
-//! The names under which results keep what was measured: numbers, series and texts; and the names of what is varied.
+//! The names of measured values in results: numbers, series and texts; and the names of the varied axes.
 //!
 //! Rules
-//! 1. A name is a constant: one that is mistyped does not compile.
+//! 1. A name is a constant: a mistyped name does not compile.
 //! 2. Names stay the same across releases and carry their unit.
-//! 3. A value that is a counter of the subject has the counter's name, which the compiler checks.
+//! 3. A counter of the subject has the counter's name, which the compiler checks.
 
 use highwater_bench::counter;
 

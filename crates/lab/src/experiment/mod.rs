@@ -1,11 +1,11 @@
 //! Experiments: the source documents' measurements, repeated on every subject.
 //!
 //! Rules
-//! 1. An experiment is a list of *cells* (one measurement each), a way to measure one, and *claims* computed from what
-//!    was measured. Everything else (order, resuming, medians, files, the report) is the framework's.
+//! 1. An experiment is a list of *cells* (one measurement each), a way to measure one, and *claims* computed from the
+//!    measured values. Everything else (order, resuming, medians, files, the report) is the framework's.
 //! 2. A cell's id is unique and the same for the same plan, so that an interrupted run can continue.
 //! 3. Claims and figures see rows only, never a subject: the same rows give the same claims.
-//! 4. A figure of the paper never is in a measured column.
+//! 4. A figure of the paper is never in a column of measured values.
 
 mod aggregate;
 mod all;
@@ -52,22 +52,22 @@ use outcome::figures_of;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// What an experiment is.
+/// The description of an experiment.
 #[derive(Clone, Copy, Debug)]
 pub struct About {
     /// Name on the command line.
     pub name: &'static str,
     /// One line: what is varied and what is looked at.
     pub summary: &'static str,
-    /// Which document it rebuilds.
+    /// The document that it repeats.
     pub source: &'static str,
     /// Subjects it can run on.
     pub subjects: &'static [SubjectKind],
     /// Devices it can run on: `local` or names of presets, the default first.
     pub devices: &'static [&'static str],
-    /// How often each cell is measured unless asked otherwise, by scale.
+    /// Default number of measurements of each cell, by scale.
     pub repetitions: [u32; 4],
-    /// How often each cell of a server is, where that differs.
+    /// The same for the cells of a server, if it differs.
     pub server_repetitions: Option<[u32; 4]>,
     /// Values without which a kept cell is measured again.
     pub required: &'static [Metric],
@@ -75,25 +75,25 @@ pub struct About {
 
 /// One of the source documents' experiments.
 pub trait Experiment: Sync {
-    /// What it is.
+    /// Its description.
     fn about(&self) -> &About;
     /// The subjects on which it runs by default.
     fn default_subjects(&self) -> &'static [SubjectKind] {
         self.about().subjects
     }
-    /// How often each cell is measured unless asked otherwise.
+    /// Default number of measurements of each cell.
     fn repetitions(&self, scale: Scale, _device: &DeviceChoice) -> u32 {
         scale.of(self.about().repetitions)
     }
-    /// How often each cell of a server is.
+    /// The same for the cells of a server.
     fn server_repetitions(&self, scale: Scale, device: &DeviceChoice) -> u32 {
         self.about().server_repetitions.map_or_else(|| self.repetitions(scale, device), |times| scale.of(times))
     }
-    /// Whether the plan mounts emulated devices, which only root may.
+    /// Whether the plan mounts emulated devices, which requires root.
     fn mounts(&self, plan: &Plan) -> bool {
         plan.device != DeviceChoice::Local && plan.subjects.iter().any(|s| *s != SubjectKind::Highwater)
     }
-    /// Whether the subjects run at this scale, and so must be installed; not so where recordings of them are replayed.
+    /// Whether the subjects run at this scale, and so must be installed; false if recordings of them are replayed.
     fn runs_subjects(&self, _scale: Scale) -> bool {
         true
     }
@@ -101,7 +101,7 @@ pub trait Experiment: Sync {
     fn programs(&self) -> Vec<PathBuf> {
         Vec::new()
     }
-    /// Whether a run can say how many clients there are.
+    /// Whether a run can set the number of clients.
     fn lets_clients_be_chosen(&self) -> bool {
         false
     }
@@ -109,11 +109,11 @@ pub trait Experiment: Sync {
     fn lets_settings_be_chosen(&self) -> bool {
         false
     }
-    /// The workloads that a run can be limited to; none where there is one only.
+    /// The workloads that a run can be limited to; none if there is only one.
     fn workloads(&self) -> Vec<&'static str> {
         Vec::new()
     }
-    /// Whether it is one of those that a run of all experiments runs.
+    /// Whether a run of all experiments includes it.
     fn is_of_all(&self) -> bool {
         true
     }
@@ -134,7 +134,7 @@ pub trait Experiment: Sync {
     fn figures(&self, rows: &[Row]) -> Vec<Figure>;
     /// Ratios kept, and what differs from the paper.
     fn notes(&self, plan: &Plan) -> Vec<String>;
-    /// Why claims do not hold, as far as the rows show it; these texts follow the notes.
+    /// The reasons why claims do not hold, if the rows show them; these texts follow the notes.
     fn explanations(&self, _rows: &[Row]) -> Vec<String> {
         Vec::new()
     }

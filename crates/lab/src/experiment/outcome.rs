@@ -9,7 +9,7 @@ use super::{Scale, Setting, SubjectKind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What one cell gave.
+/// The result of one cell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CellResult {
     /// Numbers by name; units in the name.
@@ -63,13 +63,13 @@ pub struct Row {
     pub subject: String,
     /// Name of the device.
     pub device: String,
-    /// What was varied.
+    /// The setting.
     pub setting: Setting,
     /// Medians over the repetitions.
     pub measured: BTreeMap<String, f64>,
     /// Least and greatest over the repetitions.
     pub spread: BTreeMap<String, [f64; 2]>,
-    /// How many repetitions.
+    /// Number of repetitions.
     pub repetitions: u32,
     /// Every repetition's value, in the order in which they were taken; only of what every repetition has.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -85,7 +85,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// A value of the setting; empty when there is none.
+    /// A value of the setting; empty if the axis is missing.
     pub fn get(&self, axis: impl AsRef<str>) -> &str {
         self.setting.get(axis.as_ref()).map_or("", String::as_str)
     }
@@ -121,7 +121,7 @@ impl Row {
     }
 }
 
-/// Whether rows show a statement.
+/// The verdict on a statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
@@ -158,7 +158,7 @@ pub struct Claim {
     pub text: String,
     /// About which subject.
     pub subject: String,
-    /// Whether the rows show it.
+    /// The verdict.
     pub verdict: Verdict,
     /// The numbers.
     pub detail: String,
@@ -173,7 +173,7 @@ pub struct Outcome {
     pub about: String,
     /// The document it rebuilds.
     pub source: String,
-    /// How much was measured.
+    /// The scale of the measurements.
     pub scale: Scale,
     /// Everything that was chosen: seed, repetitions, device, subjects, version.
     pub config: BTreeMap<String, String>,
@@ -186,7 +186,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Whether a claim is lost; what is too small to decide is not.
+    /// Whether a claim is lost; a claim that is too small to decide is not.
     pub fn has_lost(&self) -> bool {
         self.claims.iter().any(|claim| claim.verdict == Verdict::Lost)
     }

@@ -20,7 +20,7 @@ pub(super) struct PageTypes {
 }
 
 impl PageTypes {
-    /// What Highwater counted.
+    /// The pages that Highwater counted.
     pub(super) fn counted(result: &RunResult) -> PageTypes {
         let count = |name: &str| result.counters.get(name).copied().unwrap_or(0);
         PageTypes {
@@ -31,7 +31,7 @@ impl PageTypes {
         }
     }
 
-    /// What a mounted device recognised.
+    /// The pages that a mounted device recognised.
     pub(super) fn of_device(pages: &[PageCount]) -> PageTypes {
         let main = || pages.iter().filter(|row| row.region == Region::Main.name());
         let of =
@@ -45,7 +45,7 @@ impl PageTypes {
         }
     }
 
-    /// What was counted since `earlier`.
+    /// The counts since `earlier`.
     pub(super) fn since(&self, earlier: &PageTypes) -> PageTypes {
         PageTypes {
             index_reads: self.index_reads - earlier.index_reads,

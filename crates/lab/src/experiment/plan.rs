@@ -1,4 +1,4 @@
-//! What is to be measured: the plan and its cells.
+//! The plan of measurements and its cells.
 
 use super::{Axis, DeviceChoice, SubjectKind};
 use highwater_bench::{Error, Result};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// How much.
+/// The scale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scale {
@@ -49,14 +49,14 @@ impl std::str::FromStr for Scale {
     }
 }
 
-/// What to measure, on what, how often.
+/// The plan: cells, device, repetitions.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// How much.
+    /// The scale.
     pub scale: Scale,
     /// On which subjects, in this order.
     pub subjects: Vec<SubjectKind>,
-    /// Which of the experiment's workloads; empty: all.
+    /// The selected workloads of the experiment; empty: all.
     pub workloads: Vec<String>,
     /// Numbers of clients, ascending, of an experiment that lets them be chosen; empty: the experiment's.
     pub clients: Vec<u32>,
@@ -65,11 +65,11 @@ pub struct Plan {
     pub only: Vec<(String, String)>,
     /// Names and values of Highwater's options that are not its defaults, of such an experiment.
     pub highwater_options: Vec<(String, String)>,
-    /// Where their data lie.
+    /// The device of their data.
     pub device: DeviceChoice,
-    /// How often each cell is measured.
+    /// Number of measurements of each cell.
     pub repetitions: u32,
-    /// How often each cell of a server is.
+    /// The same for the cells of a server.
     pub server_repetitions: u32,
     /// Seed of the random numbers.
     pub seed: u64,
@@ -77,14 +77,14 @@ pub struct Plan {
     pub work_dir: PathBuf,
     /// Folder of the results.
     pub out_dir: PathBuf,
-    /// Folder of recorded traces; none: where the environment says, or the program's own.
+    /// Folder of recorded traces; `None`: from the environment, or the sampled traces in the program.
     pub traces: Option<PathBuf>,
     /// A line for each subject that was left out, for the notes.
     pub skipped: Vec<String>,
 }
 
 impl Plan {
-    /// Whether a setting has what `only` says.
+    /// Whether a setting is selected by `only`.
     pub fn wants(&self, setting: &Setting) -> bool {
         let has =
             |(name, value): &(String, String)| setting.get(name).is_some_and(|own| own.replace(' ', "-") == *value);
@@ -93,7 +93,7 @@ impl Plan {
 }
 
 impl Plan {
-    /// How often each cell of a subject is measured.
+    /// Number of measurements of each cell of a subject.
     pub fn repetitions_of(&self, subject: SubjectKind) -> u32 {
         if subject.is_server() { self.server_repetitions } else { self.repetitions }
     }
@@ -123,7 +123,7 @@ impl Plan {
     }
 }
 
-/// What is varied, and the value it has.
+/// The axes and their values.
 pub type Setting = BTreeMap<String, String>;
 
 /// A setting.
@@ -140,7 +140,7 @@ pub struct Cell {
     pub subject: String,
     /// Name of the device.
     pub device: String,
-    /// What is varied.
+    /// The setting.
     pub setting: Setting,
     /// 0 for the first time.
     pub repetition: u32,
@@ -156,12 +156,12 @@ impl Cell {
         Cell { id, subject: subject.to_string(), device: device.to_string(), setting, repetition }
     }
 
-    /// A value of the setting; empty when there is none.
+    /// A value of the setting; empty if the axis is missing.
     pub fn get(&self, axis: Axis) -> &str {
         self.setting.get(axis.name()).map_or("", String::as_str)
     }
 
-    /// Which subject.
+    /// The subject.
     ///
     /// # Errors
     /// [`Error::Usage`] for an unknown subject.

@@ -1,4 +1,4 @@
-//! The experiments there are.
+//! The registry of experiments.
 
 use super::Experiment;
 use super::buffer_pool_size::BufferPoolSize;

@@ -1,4 +1,4 @@
-//! Makes a plan of what a user asks for: adds defaults, refuses what is not possible before anything is done.
+//! Makes a plan from a user's request: adds defaults, and refuses impossible requests before anything is done.
 
 use super::{DeviceChoice, Experiment, Plan, Scale, SubjectKind};
 use highwater::Options;
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// What a user asks for.
+/// A user's request.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// Subjects; empty: the experiment's default.
@@ -20,19 +20,19 @@ pub struct Request {
     pub only: Vec<String>,
     /// `NAME=VALUE` of Highwater's options, of an experiment that lets settings be chosen; empty: its defaults.
     pub highwater_options: Vec<String>,
-    /// `local` or a preset; none: the experiment's default.
+    /// `local` or a preset; `None`: the experiment's default.
     pub device: Option<String>,
-    /// How much.
+    /// The scale.
     pub scale: Scale,
-    /// How often each cell is measured; none: the experiment's default.
+    /// Number of measurements of each cell; `None`: the experiment's default.
     pub repetitions: Option<u32>,
     /// Seed of the random numbers.
     pub seed: u64,
-    /// Folder for databases during the run; none: the output folder.
+    /// Folder for databases during the run; `None`: the output folder.
     pub work_dir: Option<PathBuf>,
-    /// Folder of recorded traces; none: where the environment says, or the program's own.
+    /// Folder of recorded traces; `None`: from the environment, or the sampled traces in the program.
     pub traces: Option<PathBuf>,
-    /// Where results go.
+    /// The output folder.
     pub out_dir: PathBuf,
 }
 
@@ -191,7 +191,7 @@ mod tests {
     use crate::experiment::registry::find;
     use crate::experiment::testing::plan;
 
-    /// What is said of choices of settings and options for an experiment; nothing if they are possible.
+    /// The refusal of a choice of settings and options for an experiment; empty if the choice is possible.
     fn said(experiment: &str, only: &[&str], options: &[&str]) -> String {
         let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_string()).collect::<Vec<_>>();
         let chosen = choices("--only", &texts(only))

@@ -1,11 +1,11 @@
-//! Runs an experiment: cell after cell, each kept as soon as it is measured.
+//! Runs an experiment cell by cell; each result is stored as soon as it is measured.
 //!
 //! Rules
-//! 1. A cell that an earlier run finished is not measured again (`--resume`), unless the kept result cannot be used,
+//! 1. A cell that an earlier run finished is not measured again (`--resume`), unless the stored result is unusable,
 //!    which is reported.
-//! 2. The first cell that fails ends the run; what was measured stays, and the error says how to continue.
+//! 2. The first failed cell ends the run; measured cells stay, and the error says how to continue.
 //! 3. The work folder is a new one below the plan's, named by this process, and is removed at the end, also after an
-//!    error. What a killed run left there is removed by the next one.
+//!    error. The next run removes the work folder of a killed one.
 
 use super::files::{Folder, Kept, Resume, usage, write_outcome};
 use super::{Cell, CellResult, Experiment, Outcome, Plan, Workspace, aggregate};
@@ -128,8 +128,8 @@ fn measure(
     Ok((measured, started.elapsed().as_secs_f64()))
 }
 
-/// What went wrong and where. After a request to stop every error is its consequence: a signal also ends the programs
-/// that measure.
+/// Adds the cell to an error. After a request to stop every error counts as its consequence, because the signal also
+/// ends the measuring programs.
 fn explained(cell: &Cell, error: Error) -> Error {
     match error {
         _ if interrupt::is_requested() => Error::Interrupted,
@@ -139,7 +139,7 @@ fn explained(cell: &Cell, error: Error) -> Error {
     }
 }
 
-/// How long cells take.
+/// The durations of cells, for the estimate of the remaining time.
 struct Pace {
     seconds: f64,
     cells: usize,

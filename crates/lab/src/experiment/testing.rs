@@ -1,4 +1,4 @@
-//! Made-up rows and plans for the tests of claims, which are made from rows alone.
+//! Invented rows and plans for the tests of claims, which depend on rows only.
 
 use super::metric::Metric;
 use super::{Claim, DeviceChoice, Experiment, Plan, Row, Scale, Setting, SubjectKind, Verdict};

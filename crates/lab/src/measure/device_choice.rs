@@ -1,8 +1,8 @@
-//! Where the data of a measurement lie: this machine's disk, or an emulated device.
+//! The device of a measurement's data: this machine's disk, or an emulated device.
 
 use serde::{Deserialize, Serialize};
 
-/// Where the data lie.
+/// The device of the data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", from = "String")]
 pub enum DeviceChoice {

@@ -1,4 +1,4 @@
-//! Measuring: where a subject's files lie, and what a measurement works with.
+//! Measurements: the places of a subject's files, and the environment of a measurement.
 //!
 //! | file | what |
 //! |---|---|

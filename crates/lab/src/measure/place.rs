@@ -1,4 +1,4 @@
-//! Where a subject keeps its files while it is measured.
+//! The place of a subject's files during a measurement.
 //!
 //! | device | servers | Highwater |
 //! |---|---|---|
@@ -11,14 +11,14 @@
 //!    anything is measured.
 //! 2. Emulated devices take real time. They keep their bytes in memory, or above [`IN_MEMORY_BYTES`] in a file of the
 //!    work folder.
-//! 3. The redo log may have a place of its own: another folder, or another emulated device.
+//! 3. The redo log may have a separate place: another folder, or another emulated device.
 //! 4. A server's system tablespace (`ibdata1`: change buffer, doublewrite buffer, undo) may be on a file system in
 //!    memory.
-//! 5. On the virtual clock requests to the emulated device, in process, take no time; the device adds the time up. With
-//!    one request at a time, as on a hard disk, that is the time that they would have taken.
-//! 6. An emulated device may be made to measure ([`SizedDevice`]). Of a server's files only what is not zeros is copied
-//!    then, so that what is free in them is free on the device.
-//! 7. A place removes what it made when it is closed or dropped.
+//! 5. On the virtual clock requests to the emulated device in process take no real time; the device sums the computed
+//!    times. With one request at a time, as on a hard disk, the sum is the real time.
+//! 6. An emulated device may be sized for the data ([`SizedDevice`]). Then zeros in a server's files are not copied, so
+//!    that free space in the files is free on the device.
+//! 7. A place removes its files and mounts when it is closed or dropped.
 
 use super::ram_disk::RamDisk;
 use super::sized_device::{FILE_SYSTEM_BYTES, Room, SizedDevice};
@@ -42,32 +42,32 @@ const MIN_CAPACITY_BYTES: u64 = 2 << 30;
 /// An emulated device is this many times as large as the database.
 const CAPACITY_FACTOR: u64 = 4;
 
-/// What a measurement needs.
+/// The specification of a place.
 #[derive(Clone, Debug)]
 pub struct PlaceSpec<'a> {
     /// The subject.
     pub installed: &'a Installed,
-    /// What is to be in its tables.
+    /// The load of its tables.
     pub load: &'a Load,
-    /// How it is set up.
+    /// The settings of the subject.
     pub settings: &'a Settings,
-    /// Where its files are to be.
+    /// The device of its files.
     pub device: &'a DeviceChoice,
-    /// Where its log is to be, if apart from the data.
+    /// The device of its log, if it is separate.
     pub log: Option<&'a DeviceChoice>,
     /// About how large the database is and will become, in bytes.
     pub data_bytes: u64,
-    /// Whether Highwater too is to use a mounted file system instead of the device itself.
+    /// Whether Highwater also uses a mounted file system instead of the device itself.
     pub mounted: bool,
-    /// Whether a device in process only adds its time up.
+    /// Whether a device in process uses the virtual clock.
     pub virtual_time: bool,
-    /// Whether a mounted device recognises the pages that pass.
+    /// Whether a mounted device classifies the pages in its requests.
     pub classify: bool,
     /// Whether a server's system tablespace is in memory.
     pub system_in_memory: bool,
     /// Options of the subject with which its data are loaded, and the database made.
     pub load_options: &'a BTreeMap<String, String>,
-    /// How the data's emulated device is made to measure; none: with ample room.
+    /// The size of the data's emulated device; `None`: ample.
     pub sized_device: Option<&'a SizedDevice>,
 }
 
@@ -184,17 +184,17 @@ impl Testbed {
         Running::start(&self.installed, &files, &self.settings)
     }
 
-    /// What the data's emulated device counted so far; none on this machine's disk.
+    /// Counters of the data's emulated device; `None` on this machine's disk.
     pub fn data_counters(&self) -> Option<Counters> {
         self.data.disk().map(Disk::counters)
     }
 
-    /// The capacity of the data's emulated device; none on this machine's disk.
+    /// Capacity of the data's emulated device; `None` on this machine's disk.
     pub fn data_capacity_bytes(&self) -> Option<u64> {
         self.data.disk().map(Disk::capacity_bytes)
     }
 
-    /// Pages that passed the data's mounted device so far, by kind; none if they are not classified.
+    /// Pages in the requests to the data's mounted device, by kind; none if they are not classified.
     pub fn data_pages(&self) -> Vec<PageCount> {
         match &self.data {
             At::Mounted(mount, _) => mount.pages(),
@@ -202,7 +202,7 @@ impl Testbed {
         }
     }
 
-    /// What the log's emulated device counted so far; none without one.
+    /// Counters of the log's emulated device; `None` if there is none.
     pub fn log_counters(&self) -> Option<Counters> {
         self.log.as_ref().and_then(At::disk).map(Disk::counters)
     }
@@ -221,7 +221,7 @@ impl Testbed {
     }
 }
 
-/// The room that the loaded pages of the database that decides about it ask for.
+/// The space that the loaded pages of the size-determining database need.
 fn room(workspace: &mut Workspace<'_>, spec: &PlaceSpec<'_>, sized_device: &SizedDevice) -> Result<Room> {
     let plain = BTreeMap::new();
     let sized_by = PlaceSpec { settings: &sized_device.sized_by, load_options: &plain, ..spec.clone() };

@@ -1,9 +1,9 @@
 //! A file system in memory (tmpfs), for files of a server whose I/O is not measured.
 //!
 //! Rules
-//! 1. It is mounted where the caller says and unmounted when it is closed or dropped, or by the guard if this process
+//! 1. It is mounted at the caller's path, and unmounted when it is closed or dropped, or by the guard if this process
 //!    dies. Only root can mount.
-//! 2. It never takes more than [`MAX_BYTES`].
+//! 2. Its size is at most [`MAX_BYTES`].
 
 use highwater_bench::{Error, Result};
 use highwater_device::guard::{Guard, Guarded};
@@ -33,7 +33,7 @@ impl RamDisk {
         Ok(disk)
     }
 
-    /// Where it is mounted.
+    /// The mount point.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }

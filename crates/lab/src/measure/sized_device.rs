@@ -1,13 +1,13 @@
-//! An emulated SSD made to measure: the loaded data fill a given share of its room, and it has a given share of spare
-//! flash.
+//! An emulated SSD sized for the data: the loaded data fill a given share of its space, and it has a given share of
+//! spare flash.
 //!
 //! Rules
-//! 1. The data are the loaded pages that are not zeros, and what the run will add. The space for pages is their size
+//! 1. The data are the loaded pages that are not zeros, and the growth of the run. The space for pages is their size
 //!    divided by the fill; the other files (redo log, doublewrite file, a file system's own records) are added.
-//! 2. The database that [`SizedDevice::sized_by`] describes decides the size. So one that keeps its pages otherwise, or
-//!    in fewer bytes, is measured on the same device.
-//! 3. The device is filled and overwritten at random, and then discarded as a whole, as making a file system does.
-//!    Discards stay on. So what the database does not keep is free, and what it keeps is all that is valid.
+//! 2. The database that [`SizedDevice::sized_by`] describes determines the size, so a database with another page store
+//!    is measured on the same device.
+//! 3. The device is filled and overwritten at random, and then discarded as a whole, as by the creation of a file
+//!    system. Discards stay on. So exactly the blocks that the database uses are valid.
 //! 4. An erase unit spans as many dies as on the whole device: its flash pages shrink instead, and are programmed in
 //!    proportionally less time. Its size leaves room for the open units of all streams with the least spare flash, and
 //!    does not depend on the spare flash that the device has.
@@ -28,7 +28,7 @@ use std::path::Path;
 const BLOCK_BYTES: u64 = 4096;
 /// Files are read in pieces of this many bytes: whole pages of every size.
 const PIECE_BYTES: usize = 1 << 20;
-/// What ext4 takes for its journal and its records on a device of a few GiB.
+/// Bytes of ext4's journal and metadata on a device of a few GiB.
 pub(super) const FILE_SYSTEM_BYTES: u64 = 64 << 20;
 /// The least share of spare flash.
 const MIN_SPARE: f64 = 0.07;
@@ -41,17 +41,17 @@ const ATOMIC_BYTES: u32 = 16 << 10;
 /// An emulated SSD that the loaded data fill to a given share.
 #[derive(Clone, Debug)]
 pub struct SizedDevice {
-    /// The database whose loaded pages count.
+    /// The settings of the database whose loaded pages determine the size.
     pub sized_by: Settings,
-    /// What the run adds to them, about.
+    /// Approximate growth by the run.
     pub added_bytes: u64,
-    /// What share of the room for data all of this takes.
+    /// Share of the space for data that these use.
     pub fill: f64,
     /// Spare flash over the device's capacity.
     pub spare: f64,
-    /// Least room for copies of pages on their way, if the loaded files do not show it: a journal's.
+    /// Minimum space for copies of pages, such as a journal, if the loaded files do not include it.
     pub copies_bytes: u64,
-    /// Which placements have streams of their own.
+    /// The placements with separate streams.
     pub streams: Streams,
     /// Most bytes of an erase unit.
     pub largest_unit_bytes: u64,
@@ -59,7 +59,7 @@ pub struct SizedDevice {
     pub seed: u64,
 }
 
-/// Which placements have streams of their own.
+/// The placements with separate streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Streams {
     /// None: everything goes to one stream.
@@ -70,7 +70,7 @@ pub enum Streams {
     Each,
 }
 
-/// What a device must have room for.
+/// The required space of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Room {
     pub data_bytes: u64,
@@ -79,7 +79,7 @@ pub(super) struct Room {
 }
 
 impl SizedDevice {
-    /// The room that `folder`, with the loaded files of [`SizedDevice::sized_by`], asks for.
+    /// The space that `folder`, with the loaded files of [`SizedDevice::sized_by`], requires.
     pub(super) fn room(&self, folder: &Path) -> Result<Room> {
         let loaded = loaded_bytes(folder, self.sized_by.page_bytes as usize)?;
         let data_bytes = ((loaded + self.added_bytes) as f64 / self.fill) as u64;

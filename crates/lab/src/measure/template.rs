@@ -23,7 +23,7 @@ const PIECE_BYTES: usize = 1 << 20;
 /// Highwater's files, in the order of a [`StorageSet`]'s devices.
 const FILES: [&str; 3] = ["data", "redo", "doublewrite"];
 
-/// The template in a folder; made by loading if there is none yet.
+/// The template in a folder; loads it if it does not exist.
 pub(super) fn in_folder(workspace: &mut Workspace<'_>, spec: &PlaceSpec<'_>) -> Result<PathBuf> {
     let key = key(spec);
     if let Some(folder) = workspace.template(&key) {
@@ -36,7 +36,7 @@ pub(super) fn in_folder(workspace: &mut Workspace<'_>, spec: &PlaceSpec<'_>) -> 
     Ok(folder)
 }
 
-/// The template copied from a device of that room (rule 2); made by loading if there is none yet.
+/// The template copied from a device of that size (rule 2); loads it if it does not exist.
 pub(super) fn on_device(
     workspace: &mut Workspace<'_>,
     spec: &PlaceSpec<'_>,
@@ -70,14 +70,14 @@ fn load(workspace: &mut Workspace<'_>, spec: &PlaceSpec<'_>, running: Running) -
     stopped
 }
 
-/// What a template depends on.
+/// The key of a template: everything that it depends on.
 fn key(spec: &PlaceSpec<'_>) -> String {
     let (kind, page_bytes, log_bytes) = (spec.installed.kind, spec.settings.page_bytes, load_log_bytes(spec));
     format!("{kind} {log_bytes} {page_bytes} {:?} {:?}", identity(spec.load), spec.load_options)
 }
 
-/// Highwater's log keeps its first size. Servers make a new one when its size changes, but on a device made to measure
-/// there is no room for a larger one.
+/// Highwater's log keeps its first size. Servers create a new log when the size changes, but a sized device has no
+/// space for a larger one.
 fn load_log_bytes(spec: &PlaceSpec<'_>) -> u64 {
     match spec.installed.kind.is_server() && spec.sized_device.is_none() {
         true => SERVER_LOAD_LOG_BYTES,
@@ -147,7 +147,7 @@ fn copy_into_device(from: &Path, device: &dyn Device, placement: Placement) -> R
     Ok(())
 }
 
-/// What is zeros becomes a hole.
+/// Copies a file from a device; zeros become holes.
 fn copy_from_device(device: &dyn Device, to: &Path) -> Result<()> {
     let failed = |e| Error::file(to, e);
     let file = File::create(to).map_err(failed)?;

@@ -1,4 +1,4 @@
-//! What an experiment works with while it measures: a watcher that shows what happens, and folders for databases.
+//! The environment of an experiment's measurements: a watcher that shows the progress, and folders for databases.
 
 use highwater_bench::Result;
 use highwater_bench::interrupt;
@@ -21,7 +21,7 @@ pub trait Watch {
     fn cell(&mut self, number: usize, text: &str, left: Option<Duration>) {
         let _ = (number, text, left);
     }
-    /// What is being done for the cell.
+    /// Shows the present step of the cell.
     fn step(&mut self, text: &str) {
         let _ = text;
     }
@@ -29,7 +29,7 @@ pub trait Watch {
     fn line(&mut self, text: &str) {
         let _ = text;
     }
-    /// What the subject just did; once a second.
+    /// Shows the state of the subject, once a second.
     fn tick(&mut self, text: &str) {
         let _ = text;
     }
@@ -46,7 +46,7 @@ pub struct Quiet;
 
 impl Watch for Quiet {}
 
-/// What an experiment works with.
+/// The environment of an experiment's measurements.
 pub struct Workspace<'w> {
     watch: &'w mut dyn Watch,
     work_dir: &'w Path,
@@ -101,7 +101,7 @@ impl<'w> Workspace<'w> {
         self.templates.insert(key, folder);
     }
 
-    /// Removes the folders of loaded data whose keys do not begin so.
+    /// Removes the folders of loaded data whose keys do not have this prefix.
     ///
     /// # Errors
     /// A folder cannot be removed.

@@ -1,8 +1,8 @@
-//! A limit on memory that counts what the operating system caches: a control group of the kernel's memory controller.
+//! A memory limit that includes the page cache: a control group of the kernel's memory controller.
 //!
 //! Rules
-//! 1. The limit holds for what the members allocate and for the pages of files that they bring into the page cache,
-//!    from the moment they are in the group. It stands for a machine with that much memory.
+//! 1. The limit covers the members' allocations and the file pages that they bring into the page cache while they are
+//!    in the group. It emulates a machine with that much memory.
 //! 2. Version 1 or 2 of the interface is used, whichever has the memory controller; without one there is an error.
 //! 3. A group is removed when it is dropped; its members must have left or ended. A group of a killed process is empty
 //!    and is removed when the next one is made.
@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Where the memory controller of version 1 is mounted.
+/// Mount point of the memory controller of version 1.
 const V1: &str = "/sys/fs/cgroup/memory";
-/// Where version 2 may be mounted.
+/// Possible mount points of version 2.
 const V2: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 
 const PREFIX: &str = "highwater-";
@@ -27,7 +27,7 @@ pub struct MemoryGroup {
 }
 
 impl MemoryGroup {
-    /// Makes a group whose members together get `limit_bytes`, page cache included.
+    /// Creates a group whose members together get `limit_bytes`, page cache included.
     ///
     /// # Errors
     /// [`Error::Usage`] when there is no memory controller, or this user may not use it.
@@ -51,7 +51,8 @@ impl MemoryGroup {
         Ok(group)
     }
 
-    /// A group where one is wanted and can be made; and its limit for a reader, or why there is none.
+    /// Creates a group if one is requested and possible; also returns a text with its limit, or with the reason why
+    /// there is none.
     pub fn where_possible(limit_bytes: Option<u64>) -> (Option<MemoryGroup>, String) {
         let Some(bytes) = limit_bytes else { return (None, "none".into()) };
         match MemoryGroup::new(bytes) {
@@ -76,7 +77,7 @@ impl MemoryGroup {
         text.trim().parse().map_err(|_| Error::Data(format!("{}: {text:?} is not a number", path.display())))
     }
 
-    /// Whether the kernel has ended a member because the group had reached its limit.
+    /// Whether the kernel has killed a member because the group had reached its limit.
     pub fn has_ended_a_member(&self) -> bool {
         let name = if self.version == 1 { "memory.oom_control" } else { "memory.events" };
         let text = std::fs::read_to_string(self.path.join(name)).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! [`Settings`] as the configuration file of each server.
 //!
 //! Rules
-//! 1. Every setting is written, also the defaults: the file is the record of what was measured.
+//! 1. Every setting is written, also the defaults: the file is the record of the measured configuration.
 //! 2. The whole redo log has `log_bytes`: two files of half the size in MySQL 5.6, one file in MariaDB.
 //! 3. Caches start cold. Only InnoDB writes (no binary log, no query cache, no performance schema). Connections are
 //!    possible through the socket only.

@@ -6,7 +6,7 @@ use std::io::{Read, Result as IoResult};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// What a sparse copy leaves out where it is zeros: a file system's block.
+/// Unit of a sparse copy, which leaves out blocks of zeros: a block of the file system.
 const BLOCK_BYTES: usize = 4096;
 const PIECE_BYTES: usize = 256 * BLOCK_BYTES;
 

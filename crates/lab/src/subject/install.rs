@@ -23,7 +23,7 @@ pub struct Installed {
     pub(super) programs: Option<Programs>,
 }
 
-/// What starts and drives a server.
+/// The programs that start and drive a server.
 #[derive(Clone, Debug)]
 pub(super) struct Programs {
     pub(super) server: PathBuf,
@@ -37,14 +37,14 @@ pub(super) struct Programs {
 /// A MariaDB whose files are all in one folder.
 #[derive(Clone, Debug)]
 pub(super) struct Unpacked {
-    /// What `/usr` is for an installed one.
+    /// The root of its files, as `/usr` for an installed server.
     pub(super) root: PathBuf,
     /// Folder of the plugins.
     pub(super) plugins: PathBuf,
 }
 
 impl Unpacked {
-    /// Where the server finds its files, as arguments.
+    /// The paths of the server's files as arguments.
     pub(super) fn arguments(&self) -> Vec<String> {
         let share = self.root.join("share/mysql");
         let at = |name: &str, path: &Path| format!("--{name}={}", path.display());
@@ -69,7 +69,7 @@ impl Programs {
 pub struct Missing {
     /// Which.
     pub kind: SubjectKind,
-    /// What was not found, and where.
+    /// The missing program, and the searched folders.
     pub what: String,
 }
 
@@ -91,7 +91,7 @@ impl std::error::Error for Missing {}
 /// Folders that hold system commands, in or out of a user's PATH.
 const SYSTEM_FOLDERS: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
-/// What the environment says about the search.
+/// The settings of the search from the environment.
 struct Search {
     path: OsString,
     servers: PathBuf,

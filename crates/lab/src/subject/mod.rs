@@ -1,11 +1,11 @@
-//! What is measured: Highwater, MySQL 5.6, MariaDB 10.11 with InnoDB, MyRocks or Highwater, all with the same
-//! interface; and the engines that Highwater is compared with, which a program of its own measures.
+//! The subjects: Highwater, MySQL 5.6, MariaDB 10.11 with InnoDB, MyRocks or Highwater, all with the same interface;
+//! and other engines, which a separate program measures.
 //!
 //! Rules
-//! 1. [`Settings`] mean the same for every subject; what a subject cannot do is an error, never silently left out.
+//! 1. [`Settings`] mean the same for every subject; a setting that a subject does not support is an error.
 //! 2. No server keeps running after this process, however it ends ([`Guard`](highwater_device::guard::Guard)).
-//! 3. A result carries the exact configuration of the subject it was measured on.
-//! 4. The same workload code runs on all of them, but sysbench's profiles on servers: those run in the real sysbench.
+//! 3. A result has the exact configuration of its subject.
+//! 4. The same workload code runs on all of them, except that on servers the real sysbench runs sysbench's profiles.
 
 mod cgroup;
 mod config;
@@ -107,7 +107,7 @@ impl SubjectKind {
         matches!(self, SubjectKind::Highwater | SubjectKind::MariadbHighwater)
     }
 
-    /// What an option of Highwater is called there.
+    /// The name of an option of Highwater there.
     pub(crate) fn option_of_highwater(self, name: &str) -> String {
         match self {
             SubjectKind::MariadbHighwater => format!("highwater_{name}"),
@@ -132,7 +132,7 @@ impl SubjectKind {
         }
     }
 
-    /// Where it is installed.
+    /// Finds its installation.
     ///
     /// # Errors
     /// [`Missing`], whose text says how to get it.

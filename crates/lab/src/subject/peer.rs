@@ -1,10 +1,10 @@
-//! The program `highwater-peers`, which measures one storage engine in a process of its own.
+//! The program `highwater-peers`, which measures one storage engine in a separate process.
 //!
 //! Rules
 //! 1. It is the file that HIGHWATER_PEERS names, or in the folder of this program, or where `cargo xtask peers-build`
 //!    puts it: in `peers/release` next to the folder of this program.
-//! 2. A measurement is a child process in a memory group. Where no group can be made it runs without one, and the
-//!    result says so.
+//! 2. A measurement is a child process in a memory group. If no group can be created, it runs without one, which the
+//!    result records.
 //! 3. The child ends with this process, however that ends ([`Guard`]), and on a request to stop.
 
 use super::SubjectKind;
@@ -20,10 +20,10 @@ use std::time::Duration;
 
 const PROGRAM: &str = "highwater-peers";
 
-/// Where it is.
+/// Path of the program.
 ///
 /// # Errors
-/// What was looked for.
+/// The searched paths.
 pub fn program() -> std::result::Result<PathBuf, String> {
     if let Some(named) = std::env::var_os("HIGHWATER_PEERS").filter(|name| !name.is_empty()) {
         let path = PathBuf::from(named);
@@ -35,7 +35,7 @@ pub fn program() -> std::result::Result<PathBuf, String> {
     places.into_iter().find(|path| path.is_file()).ok_or_else(|| format!("no {PROGRAM}"))
 }
 
-/// Where it is built, below the folder of the project's builds.
+/// Its path below the folder of the project's builds.
 const BUILT: &str = "peers/release/highwater-peers";
 
 /// The version of an engine that it measures.
@@ -49,10 +49,10 @@ pub(super) fn version(kind: SubjectKind) -> std::result::Result<String, Missing>
     line.map(Into::into).ok_or_else(|| missing(format!("{} was built without it", program.display())))
 }
 
-/// What a measurement gave, and how its memory was limited.
+/// The result of a measurement, and the limit of its memory.
 #[derive(Debug)]
 pub struct PeerResult {
-    /// The answer; none if the kernel ended the process because it wanted more memory than its group has.
+    /// The answer; `None` if the kernel killed the process at the memory limit of its group.
     pub answer: Option<Answer>,
     /// `192 MiB`, or why there was no limit.
     pub memory_limit: String,

@@ -1,4 +1,4 @@
-//! A subject that runs: start, load, run, look at, stop, the same for all of them.
+//! A running subject, with a common interface: start, load, run, observe, stop.
 
 use super::{Files, Installed, Server, Settings, SubjectKind, sysbench};
 use highwater::{Database, Options};
@@ -44,7 +44,7 @@ impl Running {
         Ok(Running::Highwater(Embedded::on_disk(Database::open_storage(set, options)?, disk)))
     }
 
-    /// Which subject.
+    /// The kind of the subject.
     pub fn kind(&self) -> SubjectKind {
         match self {
             Running::Highwater(_) => SubjectKind::Highwater,

@@ -1,9 +1,10 @@
-//! A MySQL or MariaDB server of our own: made, started, stopped, killed, by its process number.
+//! A MySQL or MariaDB server under the laboratory's control: created, started, stopped, killed.
 //!
 //! Rules
 //! 1. Its files are in the folders given, its socket and temporary files in a folder with a short path that is removed
 //!    with it.
-//! 2. A data folder is made next to its place and renamed when it is complete: an interrupted creation is repeated.
+//! 2. A data folder is created under another name and renamed when it is complete, so an interrupted creation is
+//!    repeated.
 //! 3. Starting ends when the server answers, fails when it has ended or takes too long; the error quotes the end of its
 //!    log.
 //! 4. Stopping sends SIGTERM, after which the server flushes every page, and kills a server that does not end in time.
@@ -104,7 +105,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Which server.
+    /// The kind of server.
     pub fn kind(&self) -> SubjectKind {
         self.kind
     }
@@ -355,7 +356,7 @@ fn install(
     Err(Error::Server(format!("{} failed ({}):\n{}", install_db.display(), output.status, tail(&said, LOG_LINES))))
 }
 
-/// The errors in what was written to the log since, or its end if there are none.
+/// The errors in the log after `old_bytes`, or the log's end if there are none.
 fn end_of_log(path: &Path, old_bytes: usize) -> String {
     match std::fs::read(path) {
         Ok(text) => errors_or_end(&String::from_utf8_lossy(text.get(old_bytes..).unwrap_or_default())),

@@ -1,10 +1,10 @@
-//! A server that is compared with embedded engines: the same cell, on a server that the laboratory starts.
+//! A cell of the comparison with embedded engines on a server that the laboratory starts.
 //!
 //! Rules
 //! 1. The server alone is in the memory group, with everything that it starts; its clients are threads of this process.
-//!    The group is that of the whole cell: a server that the kernel ended in it has no result.
-//! 2. What is set is what the engines in a process have: cache, durability. The rest is as the servers' documentation
-//!    says for flash (`docs/results/peers/settings.md`).
+//!    The group exists for the whole cell: a server that the kernel killed in it has no result.
+//! 2. The settings are those of the embedded engines: cache, durability. The rest is as the servers' documentation says
+//!    for flash (`docs/results/peers/settings.md`).
 
 use super::peer::PeerResult;
 use super::{Files, Installed, MemoryGroup, Server, Settings, SubjectKind};

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// How a subject is set up.
+/// The settings of a subject.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Settings {
@@ -17,14 +17,14 @@ pub struct Settings {
     pub page_bytes: u64,
     /// Bytes of the whole redo log, all its files together.
     pub log_bytes: u64,
-    /// How files are written and made durable.
+    /// The flush method.
     #[serde(serialize_with = "show", deserialize_with = "parse")]
     pub flush_method: FlushMethod,
     /// Neighbor flushing: 0, 1 or 2, and `auto` on Highwater.
     pub flush_neighbors: String,
-    /// Whether pages are written twice.
+    /// Whether doublewrite is on.
     pub doublewrite: bool,
-    /// When a commit is durable: 1 = when it returns.
+    /// Durability of a commit: 1: it is durable when it returns.
     pub flush_log_at_trx_commit: u8,
     /// Pages looked at from the tail of the LRU list.
     pub lru_scan_depth: u64,
@@ -67,7 +67,7 @@ fn parse<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Flus
     FlushMethod::parse(&text).map_err(serde::de::Error::custom)
 }
 
-/// Where a subject keeps its files.
+/// The folders of a subject's files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Files {
     /// Folder of the database.

@@ -1,12 +1,12 @@
 //! All experiments one after another, and one page about them: `index.html`.
 //!
 //! Rules
-//! 1. Each experiment has a folder of its own below the output folder, with its name, and runs there as it does alone.
-//! 2. Every folder is looked at before anything is measured.
+//! 1. Each experiment has a folder with its name below the output folder, and runs there as it does alone.
+//! 2. All folders are checked before anything is measured.
 //! 3. An experiment that fails does not end the run; a request to stop does.
-//! 4. What an experiment does not have (a subject, a device), or what this machine does not (a server, the right to
-//!    mount) is left out, and the page says why.
-//! 5. The page and `result.json` are written again after each experiment: what they show is finished.
+//! 4. A part that the experiment lacks (a subject, a device) or this machine lacks (a server, the right to mount) is
+//!    left out, and the page has the reason.
+//! 5. The page and `result.json` are rewritten after each experiment, and show only finished ones.
 
 mod choice;
 mod overview;

@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 /// Every experiment's part.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Overview {
-    /// How much was measured.
+    /// The scale of the measurements.
     pub scale: Scale,
-    /// What was chosen for all.
+    /// The configuration of all experiments.
     pub config: BTreeMap<String, String>,
     /// One after the other.
     pub experiments: Vec<Part>,
@@ -43,12 +43,12 @@ pub struct Part {
     pub source: String,
     /// Its outcome.
     pub state: State,
-    /// Why it has no outcome.
+    /// The reason for a missing outcome.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// How long it took in this run; less where an earlier run had measured a part.
+    /// Seconds in this run; an earlier run may have measured a part.
     pub seconds: f64,
-    /// What it found.
+    /// The outcome.
     pub outcome: Option<Outcome>,
 }
 

@@ -58,7 +58,7 @@ fn lead(overview: &Overview) -> String {
     )
 }
 
-/// How many experiments there are results of, and for each subject how many claims hold.
+/// The number of experiments with results, and for each subject the number of claims that hold.
 fn tiles(overview: &Overview) -> Vec<Tile> {
     let finished = overview.outcomes().count();
     let value = format!("{finished} of {}", overview.experiments.len());
@@ -89,7 +89,7 @@ fn experiments(overview: &Overview) -> Markup {
     Table::new("Experiments", head.len() - 1, &head).with(overview.experiments.iter().map(row)).card(Width::Full)
 }
 
-/// The name, linked to the report; with the reason where there is none.
+/// The name, with a link to the report, or with the reason for a missing report.
 fn name(part: &Part) -> Markup {
     match part.state {
         State::Finished => html! { a href=(format!("{}/report.html", part.experiment)) { (part.experiment) } },

@@ -126,8 +126,7 @@ fn log_writes_rise(rows: &Rows<'_>) -> Judgment {
     )
 }
 
-/// Whether data writes, and log writes, with many clients are as many with the largest pool as with the smallest, or
-/// fewer.
+/// Whether data writes, and log writes, of many clients do not rise from the smallest to the largest pool.
 pub(super) fn held_back(rows: &Rows<'_>) -> (bool, bool) {
     let is_held_back = |metric| {
         let [smallest, .., largest] = by_pool(rows, metric);

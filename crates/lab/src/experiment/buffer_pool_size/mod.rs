@@ -10,11 +10,11 @@
 //! 2. `flush_neighbors` is 0, so that every flushed page belongs to one list.
 //! 3. Requests are counted as pages read and flushed and as writes to the log, by the subjects themselves: the same on
 //!    every device. The copies that go to the doublewrite area are not in them.
-//! 4. Two claims, that data writes and log writes rise, are judged with one client. With many, group commit writes the
-//!    log once for all that wait, and two processors are the limit long before a server of 24 threads is. The figures
-//!    of many clients are shown too.
-//! 5. How busy the processors were is measured with every cell. Only where that shows them at their limit does a note
-//!    take them for the reason why writes of many clients do not rise.
+//! 4. Two claims, that data writes and log writes rise, are judged with one client. With many clients, group commit
+//!    writes the log once for all waiting commits, and two processors are saturated long before a server of 24 threads.
+//!    The figures of many clients are shown too.
+//! 5. The utilization of the processors is measured in every cell. Only if it is at the limit does a note name it as
+//!    the reason why writes of many clients do not rise.
 
 mod claims;
 mod notes;

@@ -1,4 +1,5 @@
-//! What was kept of the paper's setup, what differs, and why two claims are judged with one client.
+//! Notes: the parts of the paper's setup that are kept, the differences, and the reason why two claims are judged with
+//! one client.
 
 use super::claims::{by_pool, held_back};
 use super::plan::{LOG_DEVICE, ONE_SHARES, WAREHOUSE_BYTES, log_of, seconds, threads, warehouses};
@@ -55,7 +56,8 @@ pub(super) fn explanations(rows: &[Row]) -> Vec<String> {
     Rows::of_each(rows).filter_map(|of| explanation(&of)).collect()
 }
 
-/// Why writes of many clients do not rise with the pool, where the processors were at their limit with the largest one.
+/// The reason why writes of many clients do not rise with the pool, if the processors were at their limit with the
+/// largest pool.
 fn explanation(rows: &Rows<'_>) -> Option<String> {
     let busy = by_pool(rows, metric::CPU_PCT);
     let [.., with_largest] = busy;

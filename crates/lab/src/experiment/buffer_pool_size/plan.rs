@@ -1,4 +1,4 @@
-//! Pools, what is set and loaded for each, and the paper's figures.
+//! The pools, the settings and load of each, and the paper's figures.
 
 use crate::experiment::measurement::{MIN_SERVER_POOL_BYTES, MeasurementSpec, log_bytes};
 use crate::experiment::metric::{self, Axis};
@@ -13,7 +13,7 @@ pub(super) const POOL: Axis = Axis::new("pool");
 pub(super) const SHARES: [&str; 5] = ["15 %", "30 %", "45 %", "60 %", "75 %"];
 pub(super) const WAREHOUSE_BYTES: u64 = 100_000_000;
 const PAPER_WAREHOUSES: u64 = 100;
-/// How many clients at a time: [`MANY`] ([`threads`]) or [`ONE`].
+/// The number of clients: [`MANY`] ([`threads`]) or [`ONE`].
 pub(super) const CLIENTS: Axis = Axis::new("clients");
 pub(super) const MANY: &str = "many";
 pub(super) const ONE: &str = "one";

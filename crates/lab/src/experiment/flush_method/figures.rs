@@ -1,4 +1,4 @@
-//! A table of load speeds with the sizes they were measured at, and a chart for each subject.
+//! A table of load speeds with the measured sizes, and a chart for each subject.
 
 use super::claims::rate;
 use super::plan::{METHODS, POOL, POOLS};

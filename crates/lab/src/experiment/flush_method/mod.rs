@@ -1,5 +1,5 @@
 //! `flush-method`: fsync (the documents' fdatasync), O_DIRECT and O_DSYNC, loading the `user` table with its
-//! NAME_INDEX, with pools from far too small to large enough.
+//! NAME_INDEX, with pools from far too small to sufficient.
 //!
 //! Source: a blog's measurement of 2010: MySQL 5.5.7, 4 GB of RAM, SATA disk of 7200 rpm, 500 MB of rows, pools of 16
 //! to 256 MB.
@@ -13,8 +13,8 @@
 //! 3. Each subject has a smallest pool, to which smaller pools of the document are raised. Only the largest of those is
 //!    measured: its ratio to the data is the nearest to the document's. Claims are about measured pools only. Each row
 //!    has the sizes of pool, log and data that were used.
-//! 4. The document does not say how many rows a transaction had. One row each would measure the disk's sync alone, so
-//!    they have [`ROWS_PER_TRANSACTION`](plan::ROWS_PER_TRANSACTION).
+//! 4. The document does not say how many rows a transaction had. With one row per transaction only the disk's sync
+//!    would be measured, so a transaction has [`ROWS_PER_TRANSACTION`](plan::ROWS_PER_TRANSACTION).
 
 mod claims;
 mod figures;

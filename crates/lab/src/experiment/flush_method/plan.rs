@@ -1,4 +1,4 @@
-//! Pools and methods, and what is set and loaded for each.
+//! The pools and methods, and the settings and load of each.
 
 use crate::experiment::measurement::{MIN_SERVER_POOL_BYTES, MeasurementSpec, log_bytes};
 use crate::experiment::metric::{self, Axis};

@@ -60,7 +60,7 @@ fn speeds_differ_by(a: &Row, b: &Row) -> f64 {
     (a.value(metric::TPS) / b.value(metric::TPS)).ln().abs().exp_m1()
 }
 
-/// Whether fewer pages are flushed with option `a` than with `b`; too small to decide also where runs of both overlap.
+/// Whether fewer pages are flushed with option `a` than with `b`; also too small to decide if runs of both overlap.
 fn fewer(rows: &Rows<'_>, size: &str, a: &str, b: &str) -> Verdict {
     let (Some(a), Some(b)) = (rows.find(&key(size, a)), rows.find(&key(size, b))) else { return Verdict::Lost };
     let flushed = |row: &Row| row.runs(metric::PAGES_FLUSHED);
@@ -115,7 +115,7 @@ fn gap_narrows(rows: &Rows<'_>, sizes: Sizes<'_>) -> Judgment {
     unless_few(sizes.iter().map(|size| three(rows, size, metric::PAGES_FLUSHED)[0]), verdict, detail)
 }
 
-/// How many times as fast option `a` is as `b`, over the runs of every size.
+/// The speed of option `a` relative to `b`, over the runs of every size.
 fn speed(rows: &Rows<'_>, sizes: Sizes<'_>, a: &str, b: &str) -> Speed {
     let mut pairs = Vec::new();
     for size in sizes {

@@ -1,26 +1,27 @@
-//! `flush-neighbors`: what else of an extent is flushed with a dirty page, and what it costs, at five database sizes.
+//! `flush-neighbors`: the flushing of a dirty page's neighbors in its extent, and its cost, at five database sizes.
 //!
 //! Source: Shin, Park, Lee, "flush neighbors" (KIISE 2017): MySQL 5.6.25, sysbench OLTP, 1,000,000 requests, Samsung
 //! 850 Pro, 8 GB of RAM.
 //!
 //! Choices
-//! 1. The pool is not stated. TPS stay from 1 to 5 GB and fall from 10 GB on, so it is between: half of the memory, 4
-//!    GB, is taken.
+//! 1. The paper does not state the pool. TPS are constant from 1 to 5 GB and fall from 10 GB on, so the pool is
+//!    between: half of the memory, 4 GB, is assumed.
 //! 2. A cell is a number of transactions, as in the paper, not of seconds: so options are compared over the same work.
 //!    Pages are counted from the first to the last transaction, as `Innodb_buffer_pool_pages_flushed` was; the dirty
 //!    pages left then are counted separately, for the cost to the same, clean, end state.
-//! 3. TPS are compared run by run: each option's with the other's of the same size and repetition, which were taken
-//!    directly after one another ([`Speed`](super::judge::Speed)). A ratio with too large a spread decides nothing.
-//!    Counts of pages that are small, or differ little, decide nothing either.
-//! 4. At standard a server's cell takes about eight times as long as Highwater's, so a server is measured once where
-//!    Highwater is measured three times: each some ten minutes.
-//! 5. `lru_scan_depth` is not divided: InnoDB frees that many frames once a second at every scale, and a second is a
-//!    second. With less, user threads flush single pages, which have no neighbors, and the experiment measures those.
-//!    It is at most a quarter of the pool, as Highwater has it too.
-//! 6. At the smaller scales sizes and pool are divided by the same number; the log is not, which not every subject has
-//!    below 4 MiB. At quick more requests make up for it: the log goes round several times, as the paper's did.
-//! 7. At quick the sizes 1 and 20 GB are left out: a 128th of 1 GB is 500 pages in eight extents, and one batch cleans
-//!    nearly all of it, whatever the option.
+//! 3. TPS are compared run by run: each option's with the other's of the same size and repetition, which ran directly
+//!    after one another ([`Speed`](super::judge::Speed)). A ratio with too large a spread decides nothing. Counts of
+//!    pages that are small, or differ little, decide nothing either.
+//! 4. At the scale `standard` a server's cell takes about eight times as long as Highwater's, some ten minutes, so a
+//!    server is measured once and Highwater three times.
+//! 5. `lru_scan_depth` is not divided: InnoDB frees that many frames once a second, and seconds do not scale. With
+//!    less, user threads flush single pages, which have no neighbors, and the experiment measures those. It is at most
+//!    a quarter of the pool, as Highwater has it too.
+//! 6. At the smaller scales sizes and pool are divided by the same number; the log is not, because not every subject
+//!    allows one below 4 MiB. At the scale `quick` more requests compensate for that, so the log wraps around several
+//!    times, as the paper's did.
+//! 7. At the scale `quick` the sizes 1 and 20 GB are left out: a 128th of 1 GB is 500 pages in eight extents, and one
+//!    batch cleans nearly all of it, whatever the option.
 
 mod claims;
 mod figures;

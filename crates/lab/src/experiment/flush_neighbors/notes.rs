@@ -1,4 +1,4 @@
-//! What was kept of the paper's setup, and what differs.
+//! Notes: the parts of the paper's setup that are kept, and the differences.
 
 use super::plan::{LOG_BYTES, POOL_BYTES, REQUESTS, TABLES, THREADS, divisor, requests};
 use crate::experiment::Plan;

@@ -1,4 +1,4 @@
-//! Sizes and options, what is set and loaded for each, and the paper's figures.
+//! The sizes and options, the settings and load of each, and the paper's figures.
 
 use crate::experiment::measurement::{MIN_SERVER_POOL_BYTES, MeasurementSpec, log_bytes};
 use crate::experiment::metric::{self, Axis};
@@ -23,7 +23,7 @@ pub(super) const LOG_BYTES: u64 = 96 << 20;
 /// MySQL 5.6's default.
 const LRU_SCAN_DEPTH: u64 = 1024;
 pub(super) const TABLES: u64 = 2;
-/// What a row of sysbench takes in an InnoDB table, its index included.
+/// Bytes of a sysbench row in an InnoDB table, its index included.
 const ROW_BYTES: u64 = 240;
 pub(super) const THREADS: usize = 8;
 

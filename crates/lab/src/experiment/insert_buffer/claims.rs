@@ -1,4 +1,4 @@
-//! The paper's claims, and those that Highwater makes beyond them.
+//! The paper's claims, and additional claims of Highwater.
 
 use super::paper;
 use super::plan::{BUFFERING, DISK, HDD, MEDIA, MEDIUM, MEMORY, OFF, SSD};
@@ -85,7 +85,7 @@ fn mean(ratios: &[f64]) -> f64 {
     (ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / ratios.len() as f64).exp()
 }
 
-/// Whether each run is above `least`, or none is. Of a single run one that is near decides nothing.
+/// Whether all runs are above `least`, or all are not. A single run that is near `least` decides nothing.
 pub(super) fn all_above(ratios: &[f64], least: f64) -> Verdict {
     if ratios.is_empty() || ratios.iter().any(|ratio| ratio.is_nan()) {
         return Verdict::Lost;

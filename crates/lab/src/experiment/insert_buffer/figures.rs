@@ -1,4 +1,4 @@
-//! The paper's tables, ours and theirs.
+//! The paper's tables, with measured and published values.
 
 use super::claims::{key, per_transaction};
 use super::paper;

@@ -1,4 +1,4 @@
-//! `insert-buffer`: what buffering the changes of secondary indexes is worth, and what the buffer itself costs.
+//! `insert-buffer`: the benefit of buffering changes of secondary indexes, and the cost of the buffer itself.
 //!
 //! Source: SKKU, "insert buffer": sysbench with 50 threads for an hour, a database of 100 GB (10 tables), a buffer pool
 //! of 1 GB, Samsung 850 Pro and WD10EZEX. Buffering off, on, and on with the buffer's pages on a ramdisk.
@@ -8,17 +8,17 @@
 //!    database, `innodb_change_buffering=all`. `memory`: Highwater's buffer in memory, durable by the redo log; on a
 //!    server `all` with the system tablespace, which holds the buffer, on a file system in memory, as in the paper.
 //! 2. InnoDB's doublewrite buffer is in the system tablespace too. It is off in all three settings of InnoDB, so that
-//!    `memory` saves the buffer's I/O and no other. Highwater's doublewrite file is a file of its own and stays on.
-//! 3. Six secondary indexes with random keys instead of sysbench's one, so that the changes of a transaction reach
-//!    many leaves; row numbers and keys are uniform: the paper's 16 index pages read by 18 requests say that nearly
-//!    every request missed its pool.
-//! 4. The work is fixed: every setting runs the same number of transactions, and before them as many that fill the
-//!    buffer, so that merges are part of what is measured. Only a server on the hard disk cannot do that in the time,
-//!    as the paper's could not (its buffer's pages were hardly read there).
-//! 5. Highwater runs on the device's virtual clock: its time is the sum of what the device took for one request after
-//!    the other, the processors left out. So runs of one setting differ by a percent, whatever else the machine does.
-//!    For the hard disk, which has one arm, this is the speed with any number of clients; for the SSD it is that of
-//!    one. `max_purge_lag` keeps purge from falling behind a clock that it does not feel.
+//!    `memory` saves the buffer's I/O and no other. Highwater's doublewrite file is a separate file and stays on.
+//! 3. Six secondary indexes with random keys instead of sysbench's one, so that the changes of a transaction reach many
+//!    leaves; row numbers and keys are uniform: the paper's 16 index pages read by 18 requests show that nearly every
+//!    request missed its pool.
+//! 4. The work is fixed: every setting runs the same number of transactions, and before them the same number to fill
+//!    the buffer, so that merges are measured too. Only a server on the hard disk cannot fill it in the time; the
+//!    paper's could not either (its buffer's pages were hardly read).
+//! 5. Highwater runs on the device's virtual clock: its time is the sum of the device's times for sequential requests,
+//!    without processor time. So runs of one setting differ by a percent, independent of the machine's load. For the
+//!    hard disk, which has one arm, this is the speed with any number of clients; for the SSD it is that of one.
+//!    `max_purge_lag` bounds the lag of purge, which the virtual clock does not slow.
 //! 6. InnoDB's pages are counted by the mounted device, which recognises them, as the paper did with blktrace;
 //!    Highwater counts its own. Reads and writes are compared for each transaction.
 

@@ -1,4 +1,4 @@
-//! What was kept of the paper's setup, and what differs.
+//! Notes: the parts of the paper's setup that are kept, and the differences.
 
 use super::plan::{HDD, SECONDARY_INDEXES, THREADS, data_to_pool, log_of, media, pool_bytes, transactions};
 use crate::experiment::{Plan, SubjectKind};

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 pub(super) const SECONDS: f64 = 3600.0;
 
-/// What a column of the paper's table has.
+/// A column of the paper's table.
 pub(super) struct Column {
     medium: &'static str,
     buffering: &'static str,

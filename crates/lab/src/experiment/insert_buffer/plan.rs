@@ -1,4 +1,4 @@
-//! Media and settings, and what is set and loaded for each.
+//! The media and settings, and the options and load of each.
 
 use crate::experiment::measurement::{MIN_SERVER_POOL_BYTES, Measurement, MeasurementSpec, log_bytes};
 use crate::experiment::metric::{self, Axis, Metric};
@@ -28,7 +28,7 @@ pub(super) const BOTH: &str = "samsung-850-pro-256gb+wd10ezex-1tb";
 pub(super) const SECONDARY_INDEXES: usize = 6;
 const TABLES: u64 = 2;
 pub(super) const THREADS: usize = 16;
-/// What a row takes, its entries in the secondary indexes included.
+/// Bytes of a row, its entries in the secondary indexes included.
 const ROW_BYTES: u64 = 330;
 /// Milliseconds in the old part of the LRU list after which a page may become young. In the paper a page crossed that
 /// part in more than InnoDB's default, a second; through these pools it crosses in milliseconds. Servers need this
@@ -39,7 +39,7 @@ const OLD_BLOCKS_TIME_MS: u64 = 1;
 const MAX_PURGE_LAG: u64 = 100;
 const PAPER_POOL_BYTES: u64 = 1 << 30;
 
-/// How many times the pool the data are: 100 in the paper.
+/// Ratio of data to pool: 100 in the paper.
 pub(super) fn data_to_pool(scale: Scale) -> u64 {
     scale.of([20, 100, 100, 100])
 }
@@ -174,7 +174,7 @@ fn measured(taken: &Measurement, virtual_time: bool) -> CellResult {
     measured
 }
 
-/// Operations merged, and how many a merged leaf got; absent where the subject does not count them, or merged none.
+/// Merged operations, and their number per merged leaf; absent if the subject does not count them, or merged none.
 pub(super) fn put_merge_ratio(measured: &mut CellResult) {
     let of = [
         metric::CHANGE_BUFFER_MERGED_INSERTS,

@@ -1,4 +1,4 @@
-//! The document's claims and Percona's, and the table they are made from.
+//! The document's claims and Percona's, and the table of their figures.
 
 use super::plan::{ATOMIC, ATOMIC_BYTES, MODE, WHOLE_PAGE};
 use crate::experiment::figure::{Columns, cells, heads, table as table_of};
@@ -7,7 +7,7 @@ use crate::experiment::metric::{self, Metric, info};
 use crate::experiment::{Claim, Row, SubjectKind, Verdict};
 use highwater_report::Table;
 
-/// This many cuts without damage are needed to say that there is none: damage in 3 of 100 shows then with 95 %.
+/// Number of cuts without damage that shows its absence: damage in 3 of 100 cuts would be found with 95 %.
 const CUTS_TO_HOLD: f64 = 100.0;
 /// This many cuts without damage are needed to say that there is too little: damage in 22 of 100 shows then with 95 %.
 const CUTS_TO_LOSE: f64 = 12.0;
@@ -55,7 +55,7 @@ fn all(row: &Row, metric: Metric) -> f64 {
     row.runs(metric).iter().sum()
 }
 
-/// Whether something never happened; few cuts cannot show that.
+/// Whether an event never happened; few cuts cannot show that.
 fn never(happened: f64, cuts: f64) -> Verdict {
     match (happened == 0.0, cuts < CUTS_TO_HOLD) {
         (true, true) => Verdict::Undecided,

@@ -1,10 +1,10 @@
-//! One power cut after the other: load, cut, power back, recovery, check.
+//! Cycles of a power cut: load, cut, power on, recovery, check.
 //!
 //! Rules
-//! 1. Each cut comes at a write that the seed chooses, while the load runs; then the server is killed, as a loss of
+//! 1. Each cut is at a write that the seed chooses, while the load runs; then the server is killed, because a loss of
 //!    power ends it.
-//! 2. The result is what the server reports afterwards: it must start, its check of every table must find nothing, and
-//!    every acknowledged commit must be there. Pages are looked at before it starts only to count what the cut tore.
+//! 2. The server determines the result: it must start, its check of every table must find nothing, and every
+//!    acknowledged commit must survive. Pages are examined before its start only to count torn pages.
 //! 3. A sound database is used for the next cut. After a damaged one the loaded image is restored.
 
 use super::pages;
@@ -31,24 +31,24 @@ const JOURNAL_BYTES: u64 = 16 << 20;
 const MIB: u64 = 1 << 20;
 /// Shortest and longest load before a cut.
 const LOAD_MS: std::ops::Range<u64> = 300..1200;
-/// How long recovery, and then the check, may take.
+/// Maximum time of recovery, and of the check.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// How many writes after that moment the cut comes, at most.
+/// Maximum number of writes between that moment and the cut.
 const WRITES: u64 = 64;
 
-/// What a cut left.
+/// The state after a cut.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Aftermath {
     /// Pages torn before recovery.
     pub torn_pages: u64,
-    /// Why the database is damaged; none when the server finds it sound.
+    /// The damage; `None` if the server finds the database sound.
     pub damage: Option<String>,
     /// Acknowledged commits that are missing, a line a client.
     pub lost: Vec<String>,
 }
 
 impl Aftermath {
-    /// What is wrong, if anything is.
+    /// The first problem, if there is one.
     pub(super) fn finding(&self) -> Option<&String> {
         self.damage.as_ref().or(self.lost.first())
     }

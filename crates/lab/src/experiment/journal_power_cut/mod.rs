@@ -1,8 +1,8 @@
-//! `journal-power-cut`: does data journaling make InnoDB's doublewrite buffer unnecessary? MySQL 5.6 under load, its
-//! power cut again and again.
+//! `journal-power-cut`: does data journaling make InnoDB's doublewrite buffer unnecessary? MySQL 5.6 under load, with
+//! repeated power cuts.
 //!
-//! Source: the `stream-journal` document says that it does; Percona, who had advised so, withdrew the advice after
-//! corruptions. A cut is chosen by a seed among what the device's promises allow ([`cycle`]).
+//! Source: the `stream-journal` document claims that it does; Percona, which had advised it, withdrew the advice after
+//! corruptions. A seed chooses the outcome of a cut among those that the device's promises allow ([`cycle`]).
 
 mod claims;
 mod cycle;

@@ -1,10 +1,10 @@
-//! InnoDB pages on disk: whether each is whole, as `innochecksum` looks at them.
+//! Verification of InnoDB pages on disk, as by `innochecksum`.
 //!
 //! Rules
 //! 1. Pages are 16 KiB. Checksums are those of `innodb_checksum_algorithm=crc32` (CRC-32C of bytes 4 to 25 xor that of
-//!    bytes 38 to the last eight, at the page's begin and eight bytes before its end), or, on pages that came with the
-//!    server, of `innodb` (two different sums). The last four bytes are the low half of the page's LSN (bytes 16 to
-//!    23).
+//!    bytes 38 to the last eight, at the page's begin and eight bytes before its end), or, on pages of the server's
+//!    installation, those of `innodb` (two different sums). The last four bytes are the low half of the page's LSN
+//!    (bytes 16 to 23).
 //! 2. A page of zeros was never written. Pages 64 to 191 of `ibdata1` are the doublewrite buffer: a torn copy there is
 //!    not damage.
 
@@ -21,7 +21,7 @@ fn word(page: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([page[at], page[at + 1], page[at + 2], page[at + 3]])
 }
 
-/// Whether a page is as the server wrote it.
+/// Whether a page is not torn.
 fn is_whole(page: &[u8]) -> bool {
     if page.iter().all(|byte| *byte == 0) {
         return true;

@@ -9,7 +9,7 @@ use highwater_bench::Result;
 pub(super) const MODE: Axis = Axis::new("mode");
 pub(super) const ATOMIC: Axis = Axis::new("atomic_bytes");
 pub(super) const MODES: [Mode; 3] = [Mode::OrderedDoublewrite, Mode::Ordered, Mode::Data];
-/// An InnoDB page has this size: a device that writes as many bytes atomically tears none.
+/// Size of an InnoDB page: a device with atomic writes of this size tears no page.
 pub(super) const WHOLE_PAGE: &str = "16384";
 pub(super) const ATOMIC_BYTES: [&str; 3] = ["512", "4096", WHOLE_PAGE];
 
@@ -58,7 +58,7 @@ pub(super) fn measured(found: &[Aftermath]) -> CellResult {
     measured
 }
 
-/// How the cuts are made, and what counts as damage.
+/// Notes on the cuts and on the definition of damage.
 pub(super) fn notes(plan: &Plan) -> Vec<String> {
     vec![
         format!(

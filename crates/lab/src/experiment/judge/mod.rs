@@ -76,7 +76,7 @@ impl<'r> Rows<'r> {
     }
 }
 
-/// Whether values go up from first to last, no step going down by more than `tolerance` of the value before it.
+/// Whether values rise from first to last, without a fall by more than `tolerance` of the previous value.
 pub(super) fn rises(values: &[f64], tolerance: f64) -> bool {
     let (Some(first), Some(last)) = (values.first(), values.last()) else { return false };
     first < last && values.windows(2).all(|pair| pair[1] >= pair[0] - pair[0].abs() * tolerance)
@@ -88,7 +88,7 @@ pub(super) fn falls(values: &[f64], tolerance: f64) -> bool {
     first > last && values.windows(2).all(|pair| pair[1] <= pair[0] + pair[0].abs() * tolerance)
 }
 
-/// Whether `a` is below `b`; too small to decide where they differ by `tolerance` of `a` or less.
+/// Whether `a` is below `b`; too small to decide if they differ by at most `tolerance` of `a`.
 pub(super) fn below(a: f64, b: f64, tolerance: f64) -> Verdict {
     match b / a - 1.0 {
         more if more.is_nan() => Verdict::Lost,
@@ -97,8 +97,8 @@ pub(super) fn below(a: f64, b: f64, tolerance: f64) -> Verdict {
     }
 }
 
-/// Whether `metric` is higher in `winner` than in `loser`; too small to decide where they differ by `tolerance` or
-/// less, or where the repetitions of the two overlap.
+/// Whether `metric` is higher in `winner` than in `loser`; too small to decide if they differ by at most `tolerance`,
+/// or if the repetitions of the two overlap.
 pub(super) fn above(loser: Option<&Row>, winner: Option<&Row>, metric: Metric, tolerance: f64) -> Verdict {
     let (Some(loser), Some(winner)) = (loser, winner) else { return Verdict::Lost };
     let apart = match (loser.spread(metric), winner.spread(metric)) {
@@ -122,7 +122,7 @@ pub(super) fn rate_tolerance<'r>(rows: impl IntoIterator<Item = &'r Row>, tolera
     }
 }
 
-/// One verdict of several: a lost one loses, one that is too small to decide decides nothing.
+/// The verdict of several: lost if one of them is lost, else too small to decide if one is.
 pub(super) fn all(verdicts: impl IntoIterator<Item = Verdict>) -> Verdict {
     let worst = |verdict: &Verdict| match verdict {
         Verdict::Holds => 0,
@@ -132,8 +132,7 @@ pub(super) fn all(verdicts: impl IntoIterator<Item = Verdict>) -> Verdict {
     verdicts.into_iter().max_by_key(worst).unwrap_or(Verdict::Holds)
 }
 
-/// Whether values go up from first to last as [`rises`] has it; too small to decide where the ends differ by
-/// `tolerance` or less.
+/// Whether values rise as for [`rises`]; too small to decide if the ends differ by at most `tolerance`.
 pub(super) fn climbs(values: &[f64], tolerance: f64) -> Verdict {
     let (Some(first), Some(last)) = (values.first(), values.last()) else { return Verdict::Lost };
     match below(*first, *last, tolerance) {
@@ -142,7 +141,7 @@ pub(super) fn climbs(values: &[f64], tolerance: f64) -> Verdict {
     }
 }
 
-/// What `b` is more than `a`, in percent.
+/// The excess of `b` over `a` in percent.
 pub(super) fn more_pct(a: f64, b: f64) -> f64 {
     (b / a - 1.0) * 100.0
 }

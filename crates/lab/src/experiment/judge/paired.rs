@@ -1,11 +1,11 @@
-//! Speeds of one option against another, over pairs of runs that were taken directly after one another.
+//! Speeds of one option against another, over pairs of runs directly after one another.
 //!
 //! Rules
 //! 1. The ratio is the geometric mean over all pairs; its spread is the half of that mean's interval of 95 % confidence
 //!    (Student's t: with few pairs it is much wider than two standard errors).
 //! 2. Ratios that differ from one by less than the spread, or less than [`TOLERANCE`], count as equal.
 //! 3. A ratio with a spread above [`UNDECIDED_ABOVE`] decides nothing, unless its interval is on one side of one.
-//! 4. A pair in which one of the two was not measured, or is 0, has no ratio: the option is not measured.
+//! 4. A pair with a missing or zero value has no ratio: the option counts as not measured.
 
 use super::{Judgment, number};
 use crate::experiment::Verdict;
@@ -15,7 +15,7 @@ const TOLERANCE: f64 = 0.03;
 /// A ratio with a larger spread than this is not judged.
 const UNDECIDED_ABOVE: f64 = 0.10;
 
-/// How many times as fast an option is as another, and the spread of that ratio.
+/// The speed of an option relative to another, and the spread of that ratio.
 #[derive(Clone, Copy)]
 pub(in crate::experiment) struct Speed {
     ratio: f64,
@@ -59,7 +59,7 @@ impl Speed {
     }
 }
 
-/// Whether each is at least one: lost by one that is decided and is not, undecided if one of the others is.
+/// Whether each speed is at least one: lost if a decided speed is not, undecided if one of the others is undecided.
 pub(in crate::experiment) fn all_at_least_one(speeds: &[Speed], detail: String) -> Judgment {
     if speeds.iter().any(|speed| speed.ratio.is_nan()) {
         return (Verdict::Lost, format!("not measured; {detail}"));

@@ -7,7 +7,7 @@ pub(in crate::experiment) fn list(values: &[f64]) -> String {
     values.iter().map(|value| number(*value)).collect::<Vec<_>>().join(", ")
 }
 
-/// A number with `digits` after the point; a dash for none.
+/// A number with `digits` after the point; a dash for `None`.
 pub(in crate::experiment) fn table_number(value: Option<f64>, digits: usize) -> String {
     value.map_or("–".into(), |value| format!("{value:.digits$}"))
 }

@@ -9,10 +9,10 @@ use crate::experiment::{Claim, Row, SubjectKind, Verdict};
 const TOLERANCE: f64 = 0.02;
 /// The tolerance for a ratio of speeds, on an idle machine.
 const SPEED_TOLERANCE: f64 = 0.05;
-/// A run that wrote less of its device's capacity says nothing about its flash.
+/// Minimum ratio of written bytes to the device's capacity: with fewer writes a run shows nothing about its flash.
 const MIN_CAPACITIES: f64 = 0.5;
 
-/// How many times fewer flash bytes are aimed at, than with which store.
+/// The aimed reductions of flash bytes, each relative to a store.
 pub(super) const FEWER: [(&str, &str, f64); 4] =
     [(ZSTD, DOUBLEWRITE, 4.0), (LZ4, DOUBLEWRITE, 2.8), (PLAIN, DOUBLEWRITE, 1.4), (ZSTD, ATOMIC, 2.5)];
 const DEVICE_AMPLIFICATION: f64 = 1.02;

@@ -1,4 +1,4 @@
-//! Bytes by level, amplification and speed, by store and by what is varied.
+//! Bytes by level, amplification and speed, by store and by axis.
 
 use super::plan::{
     BASE, CLOCK, DEVICE_CLOCK, FILL, FILLS, MACHINE_CLOCK, PAGE, PAGES, Point, SPARE, SPARES, STORE, STORES, STREAMS,
@@ -153,7 +153,7 @@ fn own(rows: &[Row]) -> Rows<'_> {
     Rows::of_each(rows).find(|of| of.subject == SubjectKind::Highwater.name()).unwrap_or(first)
 }
 
-/// Flash bytes along an axis, a line a store; none where only one of the values was measured.
+/// Flash bytes along an axis, a line for each store; `None` if only one value was measured.
 fn along(rows: &[Row], axis: Axis, values: &[&str], label: &str) -> Option<Chart> {
     let of = own(rows);
     let at = |store, value: &str| {

@@ -1,5 +1,5 @@
-//! `page-store`: what a page store that never overwrites saves of the flash, and what compression, placement and slack
-//! each add.
+//! `page-store`: the flash writes that a page store without overwrites saves, and the contributions of compression,
+//! placement and slack.
 //!
 //! Source: Lee, Ziegler, Leis, "How to Write to SSDs" (PVLDB 19, 2026): LeanStore with out-of-place writes, pages
 //! compressed one by one, grouped by their estimated time of death. TPC-C with 15,000 warehouses: flash writes divided
@@ -8,20 +8,19 @@
 //! Choices
 //! 1. One thing is varied at a time, from a base: pages of 8 KiB, fill 0.8, 15 % spare flash, streams. The store is
 //!    varied at each page size.
-//! 2. Every store of a page size is measured on the same device: its size follows from what the pages in use take in
-//!    place, uncompressed, at the end of the run. What a store saves of that room is its own slack, as it would be on a
-//!    drive that was bought.
+//! 2. Every store of a page size is measured on the same device: its size follows from the bytes of the used pages in
+//!    place, uncompressed, at the end of the run. Space that a store saves is slack for it, as on a real drive.
 //! 3. The device is aged and then discarded as a whole, and discards stay on, for all alike. `atomic` has no other
 //!    protection than the device, which writes 16 KiB atomically.
 //! 4. The work is fixed: every cell runs the same number of transactions, and before them as many to come into a steady
-//!    state. Of a run that did not write half of the device's capacity nothing is claimed about its flash.
-//! 5. Bytes are measured on the virtual clock, on which they do not depend on what else the machine does. Throughput is
+//!    state. For a run that did not write half of the device's capacity there is no claim about its flash.
+//! 5. Bytes are measured on the virtual clock, on which they do not depend on the machine's load. Throughput is
 //!    measured again on the machine's clock, in the base setting.
-//! 6. Servers run on a mounted device of the same kind, filled as much, without streams and in real time. What of their
-//!    writes is whose is known as far as they count it; the device counts all. Highwater in MariaDB has the stores that
-//!    need no promise of the device.
-//! 7. The write amplification that is claimed of the device is that of the streams of pages: the redo log, a ring, is
-//!    no part of the page store.
+//! 6. Servers run on a mounted device of the same kind, filled as much, without streams and in real time. The purposes
+//!    of their writes are known only as far as they count them; the device counts all writes. Highwater in MariaDB is
+//!    measured with the stores that need no promise of the device.
+//! 7. Claims about the device's write amplification are about the streams of pages, because the redo log, a ring, is
+//!    not part of the page store.
 
 mod claims;
 mod figures;

@@ -1,4 +1,4 @@
-//! What was set, and what differs from the publication.
+//! Notes: the settings, and the differences from the publication.
 
 use super::plan::{BASE, THREADS, VARIED, log_of, pool_bytes, segment_bytes, transactions, warehouses};
 use crate::experiment::{Plan, SubjectKind};

@@ -1,4 +1,4 @@
-//! Points that are measured, and what is set and loaded for each.
+//! The measured points, and the settings and load of each.
 
 use super::values;
 use crate::experiment::measurement::{MIN_SERVER_POOL_BYTES, MeasurementSpec, log_bytes};
@@ -53,7 +53,7 @@ pub(super) struct Point<'p> {
     pub clock: &'p str,
 }
 
-/// What the others differ from.
+/// The base point, from which the other points differ.
 pub(super) const BASE: Point<'static> =
     Point { store: DOUBLEWRITE, page: PAGES[1], fill: FILLS[1], spare: SPARES[1], streams: WITH, clock: DEVICE_CLOCK };
 
@@ -110,7 +110,7 @@ pub(super) fn warehouses(scale: Scale) -> u64 {
 }
 
 const WAREHOUSE_BYTES: u64 = 100 << 20;
-/// What a transaction adds to the database, about, undo that waits for purge included.
+/// Approximate bytes that a transaction adds to the database, unpurged undo included.
 const ADDED_BYTES: u64 = 900;
 const DATA_TO_POOL: u64 = 10;
 pub(super) const THREADS: usize = 16;
@@ -208,7 +208,7 @@ pub(super) fn load_options(subject: SubjectKind, point: &Point<'_>, scale: Scale
     }
 }
 
-/// Below what the live bytes of any cell take of the room: the file grows until the device is full, then the store
+/// Fill in percent, below the share of live bytes in any cell: the file grows until the device is full, then the store
 /// cleans.
 const FILL_PCT: u64 = 25;
 

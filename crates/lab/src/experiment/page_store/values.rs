@@ -1,4 +1,4 @@
-//! What a run gives: bytes of a transaction at each level, and write amplification at each step between two levels.
+//! The values of a run: bytes of a transaction at each level, and write amplification between each two adjacent levels.
 //!
 //! | level | bytes |
 //! |---|---|
@@ -8,8 +8,8 @@
 //! | device | taken from the host, and written to the flash |
 //!
 //! Rules
-//! 1. What a subject does not count is absent. A server counts whole pages, also those that it writes compressed; so of
-//!    page compression only the pool's and the device's bytes are known.
+//! 1. A value that a subject does not count is absent. A server counts whole pages, also those that it writes
+//!    compressed; so of page compression only the pool's and the device's bytes are known.
 
 use super::plan::{DEVICE_CLOCK, PAGE_COMPRESSION, Point, WITH};
 use crate::experiment::measurement::Measurement;
@@ -29,7 +29,7 @@ const IN_PLACE: [Metric; 5] = [
     metric::OTHER_BYTES_WRITTEN,
 ];
 
-/// What only an out-of-place store counts.
+/// The counters of out-of-place stores.
 const OUT_OF_PLACE: [Metric; 12] = [
     metric::CLEAN_WAITS,
     metric::CLEAN_WAIT_US,
@@ -118,7 +118,7 @@ pub(super) fn page_streams() -> Vec<usize> {
     (0..MAX_STREAMS).filter(|stream| *stream != redo).collect()
 }
 
-/// Flash writes over host writes of some streams; not a number where none was written to.
+/// Flash writes over host writes of some streams; NaN if no stream was written.
 pub(super) fn stream_amplification(device: &Counters, streams: &[usize]) -> f64 {
     let sum = |of: fn(&StreamCounters) -> u64| streams.iter().map(|n| of(&device.streams[*n])).sum::<u64>() as f64;
     let host = sum(|stream| stream.host_blocks);

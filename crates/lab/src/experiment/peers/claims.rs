@@ -1,4 +1,4 @@
-//! Highwater's aim in every cell: the best peer, or better.
+//! The claims: Highwater is at least as good as the best peer in every cell.
 
 use super::plan::{IN_MEMORY, Point};
 use crate::experiment::judge::{self, Judgment, Rows, Speed, number};
@@ -29,7 +29,7 @@ pub(super) fn cells(rows: &[Row]) -> Vec<&Setting> {
     cells
 }
 
-/// What a workload is judged by; less of it is better where it is a time.
+/// The metric by which a workload is judged; if it is a time, less is better.
 pub(super) fn speed_of(workload: PeerWorkload) -> Metric {
     if workload == PeerWorkload::Redb { metric::STEPS_MS } else { metric::TPS }
 }
@@ -52,7 +52,7 @@ pub(super) fn own<'r>(rows: &'r [Row], setting: &Setting) -> Option<&'r Row> {
     rows.iter().find(|row| row.setting == *setting && row.subject == OWN.name())
 }
 
-/// How many times as fast Highwater is as the best peer, run by run.
+/// The speed of Highwater relative to the best peer, run by run.
 pub(super) fn ratio(own: &Row, best: &Row, workload: PeerWorkload) -> Speed {
     let metric = speed_of(workload);
     let runs = |row: &Row| row.runs(metric).into_iter();
@@ -119,7 +119,7 @@ fn verified(rows: &Rows<'_>) -> Judgment {
     }
 }
 
-/// Whether its memory limit ended it, at least once.
+/// Whether the kernel ended it at its memory limit, at least once.
 fn was_ended(row: &Row) -> bool {
     row.max(metric::ENDED_BY_MEMORY_LIMIT) > 0.0
 }

@@ -1,4 +1,4 @@
-//! A line a cell with every engine's speed; what each speed costs; charts.
+//! A row for each cell with every engine's speed; the cost of each speed; charts.
 
 use super::claims::{best, cells as settings, has_flash, own, ratio, speed, speed_of};
 use super::plan::{CLIENTS, COMMITS, DATA, Point, WORKLOAD};
@@ -12,7 +12,7 @@ use highwater_report::{Bar, Bars, Chart, Table};
 
 const HEAD: [&str; 4] = ["Workload", "Data", "Commits", "Clients"];
 
-/// What a run costs, and how even it is.
+/// The costs of a run, and its evenness.
 const COSTS: &Columns<'_> = &[
     ("/s", metric::TPS),
     ("worst second", metric::TPS_WORST_SECOND),
@@ -32,7 +32,7 @@ const COSTS: &Columns<'_> = &[
     ("memory, MiB", metric::PEAK_MEMORY_BYTES),
 ];
 
-/// What it costs of flash.
+/// The flash bytes of a run.
 const FLASH: &Columns<'_> = &[
     ("B to device", metric::DEVICE_HOST_BYTES_CLOSED_PER_TRANSACTION),
     ("write amplification", metric::WRITE_AMPLIFICATION),
@@ -107,7 +107,7 @@ fn costs(rows: &[Row]) -> Table {
     table
 }
 
-/// What an emulated SSD wrote; none on this machine's disk.
+/// A table of the writes of an emulated SSD; `None` on this machine's disk.
 fn flash(rows: &[Row]) -> Option<Table> {
     let caption = "Of a transaction, until the database is closed: bytes that the device took, and bytes that it wrote \
                    to its flash, garbage collection's copies included; write amplification is the device's. \
@@ -165,7 +165,7 @@ fn title(setting: &Setting) -> String {
     format!("{workload}, {data}{commits}")
 }
 
-/// A line an engine over the number of clients; none where only one number was measured.
+/// A line for each engine over the number of clients; `None` if only one number was measured.
 fn by_clients(rows: &[Row], group: &[Setting]) -> Option<Chart> {
     let line = |subject: &&str| {
         let points = group.iter().enumerate().filter_map(|(n, setting)| {

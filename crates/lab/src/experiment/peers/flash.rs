@@ -1,12 +1,12 @@
-//! The emulated SSD that a measurement runs on, if one is asked for, and what it says of flash.
+//! The emulated SSD of a measurement, if one is requested, and its flash values.
 //!
 //! Rules
-//! 1. The device is that of the preset, as large as the rows ask for ([`capacity_bytes`]), the same for every engine:
-//!    one that needs less space leaves the drive more room. It is new, under ext4 that discards what it frees, and
-//!    takes no time: bytes are compared.
+//! 1. The device is that of the preset, as large as the rows require ([`capacity_bytes`]), the same for every engine:
+//!    an engine that needs less space leaves more free space on the drive. It is new, under ext4 that discards what it
+//!    frees, and takes no time: bytes are compared.
 //! 2. Bytes are those that the device counted from the start of the measurement's process, on a copy of the loaded
-//!    data, to its end, after the database was closed and verified: nothing waits anywhere at either end. So there is
-//!    no warm-up, and all transactions of that time count.
+//!    data, to its end, after the database was closed and verified: no write is pending at the start or the end. So
+//!    there is no warm-up, and all transactions in between count.
 
 use super::plan::{Point, data};
 use crate::experiment::metric::{self, Metric};
@@ -20,7 +20,7 @@ use highwater_device::preset;
 use highwater_device::ssd::counters::Counters;
 use std::path::{Path, PathBuf};
 
-/// What ext4 takes, redo logs, and the growth of a run.
+/// Bytes for ext4's metadata, redo logs, and the growth of a run.
 const BESIDE_BYTES: u64 = 384 << 20;
 const BLOCK_BYTES: u64 = 4096;
 
@@ -40,7 +40,7 @@ pub(super) struct Flash {
 }
 
 impl Flash {
-    /// Mounts one below `folder`; none on this machine's disk.
+    /// Mounts a device below `folder`; `None` on this machine's disk.
     ///
     /// # Errors
     /// The device's.
@@ -58,7 +58,7 @@ impl Flash {
         Ok(Some(Flash { mount, before }))
     }
 
-    /// Where a database can be made.
+    /// The folder for a database.
     pub(super) fn folder(&self) -> PathBuf {
         self.mount.mountpoint().to_path_buf()
     }
@@ -68,7 +68,7 @@ impl Flash {
         self.before = self.mount.disk().counters();
     }
 
-    /// What the device took and wrote since [`Flash::start`], for each of this many transactions.
+    /// Bytes that the device received and wrote since [`Flash::start`], per transaction of this many.
     pub(super) fn values(&self, transactions: f64) -> [(Metric, f64); 4] {
         let (disk, counted) = (self.mount.disk(), self.mount.disk().counters().since(&self.before));
         [

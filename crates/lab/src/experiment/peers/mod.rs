@@ -1,18 +1,19 @@
-//! `peers`: Highwater side by side with what a user would pick instead.
+//! `peers`: Highwater compared with engines that a user could choose instead.
 //!
 //! Choices
 //! 1. Every embedded engine is measured by the program `highwater-peers`, Highwater too: a process for each
 //!    measurement, in a memory group that counts the operating system's page cache. A server is in such a group too,
-//!    its clients in this process. Servers are measured when they are asked for.
-//! 2. In memory all get the same cache; beyond memory their processes get the same memory, to be used as each does it
-//!    best. All have the same durability and the same workload code.
-//!    `docs/results/peers/settings.md` has a section on each engine: what is set, and what is not alike.
+//!    its clients in this process. Servers are measured only on request.
+//! 2. In memory all get the same cache; beyond memory their processes get the same memory, which each uses in its best
+//!    way. All have the same durability and the same workload code. `docs/results/peers/settings.md` has a section on
+//!    each engine: its settings and differences.
 //! 3. Subjects take turns within a setting, repetition after repetition; settings on the same data follow each other,
 //!    so that the loaded data of one kind and size are on the disk at a time.
 //! 4. The claims are Highwater's aim: no cell is lost. A claim compares Highwater with the peer that was fastest in
-//!    that cell, by runs that were taken one after another; on an emulated SSD with the one of fewest bytes of flash.
-//! 5. An engine that its memory limit ends has no result in that cell, which the report says; the run continues.
-//! 6. What an engine holds after a run is verified by reading it; loaded rows must be the same on every engine.
+//!    that cell, by runs directly after one another; on an emulated SSD with the peer that wrote the fewest flash
+//!    bytes.
+//! 5. An engine that exceeds its memory limit has no result in that cell, which the report notes; the run continues.
+//! 6. The contents of an engine after a run are verified by reads; loaded rows must be the same on every engine.
 //! 7. The device is this machine's disk, or an emulated SSD under ext4 ([`flash`]), whose bytes of flash are counted.
 
 mod claims;

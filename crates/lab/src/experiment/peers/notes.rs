@@ -1,4 +1,4 @@
-//! What was set, and what to bear in mind.
+//! Notes: the settings, and caveats.
 
 use super::plan::{BEYOND, DURABLE, IN_MEMORY, Point, cache, data, memory, seconds};
 use crate::experiment::{DeviceChoice, Plan, SubjectKind};

@@ -1,4 +1,4 @@
-//! Which settings are measured, and how large they are.
+//! The measured settings and their sizes.
 
 use crate::experiment::metric::Axis;
 use crate::experiment::{Cell, DeviceChoice, Plan, Scale, Setting, SubjectKind, setting};
@@ -85,7 +85,8 @@ fn own_cache_mib(scale: Scale, workload: PeerWorkload, subject: SubjectKind) -> 
     }
 }
 
-/// What a server may have more than an engine in a process, in MiB: for all of it that is no engine, as measured.
+/// Additional memory of a server compared with an engine in a process, in MiB: for the server's other parts, as
+/// measured.
 fn server_mib(subject: SubjectKind) -> u64 {
     match subject {
         SubjectKind::Mysql => 64,
@@ -95,7 +96,7 @@ fn server_mib(subject: SubjectKind) -> u64 {
     }
 }
 
-/// Whether it reads and writes past the page cache.
+/// Whether it uses direct I/O.
 fn is_direct(subject: SubjectKind) -> bool {
     use SubjectKind::{Highwater, Mariadb, MariadbHighwater, Mysql};
     matches!(subject, Highwater | MariadbHighwater | Mysql | Mariadb)
@@ -110,7 +111,7 @@ pub(super) fn memory(scale: Scale, point: &Point<'_>, subject: SubjectKind) -> u
     }
 }
 
-/// What a subject may cache by itself.
+/// Cache size of a subject.
 pub(super) fn cache(scale: Scale, point: &Point<'_>, subject: SubjectKind) -> u64 {
     match (point.workload, point.is_beyond()) {
         (PeerWorkload::Redb, _) => REDB_CACHE,
@@ -140,8 +141,8 @@ fn redb_pairs(scale: Scale) -> u64 {
     scale.of([50_000, 250_000, 5_000_000, 5_000_000])
 }
 
-/// Seconds of warm-up and of measuring. On an emulated SSD without warm-up, and longer: what is written should be more
-/// than its room.
+/// Seconds of warm-up and of the measurement. On an emulated SSD there is no warm-up, and the measurement is longer:
+/// the written bytes should exceed the device's capacity.
 pub(super) fn seconds(plan: &Plan) -> (f64, f64) {
     match plan.device {
         DeviceChoice::Local => plan.scale.of([(0.1, 0.3), (0.5, 2.0), (3.0, 10.0), (10.0, 60.0)]),
@@ -169,8 +170,8 @@ fn points<'p>(workload: PeerWorkload, data: &'p str, clients: &'p [String]) -> V
     commits.iter().flat_map(|commits| clients.iter().map(|clients| point(commits, clients))).collect()
 }
 
-/// Whether a workload is measured on an emulated SSD: of data that are larger than memory, with transactions that
-/// write. (A load of a new device is never copied by it.)
+/// Whether a workload is measured on an emulated SSD: its data are larger than memory, and its transactions write.
+/// (During a load a new device does not collect garbage.)
 fn has_flash_bytes(workload: PeerWorkload) -> bool {
     workload.writes() && !matches!(workload, PeerWorkload::BulkLoad | PeerWorkload::Redb)
 }

@@ -1,5 +1,4 @@
-//! An experiment as one offline page. What the paper measured is marked as the paper's: dashed lines, columns of their
-//! own.
+//! An experiment as one offline page. The paper's values are marked as such: dashed lines, separate columns.
 
 mod parts;
 mod tally;

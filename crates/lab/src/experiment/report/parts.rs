@@ -8,7 +8,7 @@ use highwater_report::{Markup, Table, Tile, Tone, Width, card, folded, mark, pai
 use maud::html;
 use std::collections::BTreeSet;
 
-/// What was done, on what.
+/// The lead: the experiment and its subjects.
 pub(super) fn lead(outcome: &Outcome) -> String {
     let chosen = |name: &str| outcome.config.get(name).map_or("", String::as_str);
     let subjects: Vec<&str> = outcome.subjects().into_iter().map(title_of).collect();

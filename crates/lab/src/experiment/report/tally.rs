@@ -1,4 +1,4 @@
-//! How many claims hold.
+//! Counts of claims by verdict.
 
 use crate::experiment::{Claim, Verdict};
 use highwater_report::{Tile, Tone};
@@ -25,7 +25,7 @@ impl Tally {
         tally
     }
 
-    /// How many there are.
+    /// Number of claims.
     pub fn all(&self) -> usize {
         self.holds + self.lost + self.undecided
     }
@@ -35,7 +35,7 @@ impl Tally {
         format!("{} of {}", self.holds, self.all())
     }
 
-    /// What the text counts.
+    /// The text of the counts.
     pub fn note(&self) -> String {
         match self.undecided {
             0 => "claims hold".into(),

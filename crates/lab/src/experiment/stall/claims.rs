@@ -1,11 +1,11 @@
-//! What must hold.
+//! The claims.
 
 use super::seconds::UNDISTURBED_PCT;
 use crate::experiment::judge::{self, Judgment, Rows, number};
 use crate::experiment::metric::{self, Metric};
 use crate::experiment::{Claim, Row, Verdict};
 
-/// Where other programs took more of the processors than this, percent, a slow second may be theirs.
+/// Processor use of other programs, in percent, above which they may have caused a slow second.
 const DISTURBED_PCT: f64 = 10.0;
 
 pub(super) fn claims(rows: &[Row]) -> Vec<Claim> {

@@ -1,19 +1,19 @@
-//! `stall`: a write-only load whose redo log is an eighth of the dirty volume, second by second.
+//! `stall`: the throughput in each second of a write-only load whose redo log is an eighth of the dirty volume.
 //!
-//! A log that small must be freed by flushing all the time. A server that delays this stops all writers when the log is
-//! full: the stall that InnoDB's users report most. What must hold: the worst second has at least half the median's
-//! throughput, no page is flushed by sync flushing, and none alone by a client thread.
+//! Such a small log requires continuous flushing. A server that delays this stops all writers when the log is full: the
+//! stall that InnoDB's users report most. The claims: the worst second has at least half the median's throughput; no
+//! page is flushed by sync flushing, and none as a single page by a client thread.
 //!
 //! Choices
 //! 1. Everything fits the pool and every row is written to with equal chance, so the dirty volume is the whole
 //!    database.
-//! 2. Sync flushing and single-page flushing are claimed of what the subject counts. What it does not count is no zero:
-//!    the claim says so and does not hold.
-//! 3. A commit waits for a sync of the log, and how long that takes the device decides. So the worst second is shown
-//!    with its log syncs and those of the median second, with the processor time that the hypervisor withheld in it,
-//!    and with the worst of the seconds in which it withheld little: the reason of a slow second then shows. The claim
-//!    is about all seconds nevertheless.
-//! 4. The seconds of the warm-up, during which the pool fills and the log runs round for the first time, are not
+//! 2. The claims about sync flushing and single-page flushing use the subject's counters. A missing counter is not
+//!    zero: the claim reports it and does not hold.
+//! 3. A commit waits for a sync of the log, whose time depends on the device. So the worst second is shown with its log
+//!    syncs and those of the median second, with the processor time that the hypervisor withheld in it, and with the
+//!    worst of the seconds in which it withheld little, to show the reason of a slow second. The claim is about all
+//!    seconds nevertheless.
+//! 4. The seconds of the warm-up, during which the pool fills and the log wraps around for the first time, are not
 //!    judged.
 
 mod claims;

@@ -1,4 +1,4 @@
-//! What is set and loaded.
+//! The settings and the load.
 
 use super::seconds;
 use crate::experiment::measurement::{MeasurementSpec, log_bytes};
@@ -65,7 +65,7 @@ pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -
     Ok(measured)
 }
 
-/// What was done, and what to bear in mind.
+/// Notes on the measurement, and caveats.
 pub(super) fn notes(plan: &Plan) -> Vec<String> {
     let data = data_bytes(plan.scale);
     let (warmup_s, seconds) = seconds(plan.scale);

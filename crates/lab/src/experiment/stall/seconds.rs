@@ -1,4 +1,4 @@
-//! What happened in each second of a run.
+//! The series of a run with a value for each second.
 
 use crate::experiment::CellResult;
 use crate::experiment::aggregate::median;
@@ -49,7 +49,7 @@ pub(super) fn by_second(intervals: &[Interval], amount: impl Fn(&Interval) -> f6
     seconds
 }
 
-/// Which is the least.
+/// Index of the least value.
 fn least(values: &[f64]) -> Option<usize> {
     (0..values.len()).min_by(|a, b| values[*a].total_cmp(&values[*b]))
 }
@@ -60,7 +60,8 @@ fn median_of(values: &[f64]) -> f64 {
     median(&sorted)
 }
 
-/// Puts the mean time of a log sync in each second, if the subject counts it. A second in which no sync ended has none.
+/// Adds the mean time of a log sync in each second, if the subject counts it. A second in which no sync ended has no
+/// value.
 fn put_log_syncs(measured: &mut CellResult, intervals: &[Interval], worst: usize) {
     if intervals.iter().all(|i| i.log_sync_us.unwrap_or(0) == 0) {
         return;

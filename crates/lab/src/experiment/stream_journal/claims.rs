@@ -103,7 +103,7 @@ impl Found<'_> {
     }
 }
 
-/// The value of a line at `x`: that of the last point not after it; none before the first.
+/// The value of a line at `x`: that of the last point at or before `x`; `None` before the first point.
 fn at(line: &[[f64; 2]], x: f64) -> Option<f64> {
     line.iter().take_while(|point| point[0] <= x).last().map(|point| point[1])
 }

@@ -1,4 +1,4 @@
-//! The document's table 1 and figures 1, 3 and 4, compared with ours.
+//! The document's table 1 and figures 1, 3 and 4, compared with the measurements.
 
 use super::plan::{JOURNAL, JOURNALS, MODE, OWN_SPARE, SPARE};
 use crate::experiment::Row;
@@ -52,7 +52,7 @@ fn waf_table(rows: &[Row]) -> Table {
     table
 }
 
-/// What a transaction costs with each of Highwater's modes.
+/// A table of the bytes of a transaction with each of Highwater's modes.
 fn bytes_table(rows: &[Row]) -> Table {
     let mut table = table_of(
         "Highwater: a transaction",

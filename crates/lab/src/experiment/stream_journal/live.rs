@@ -3,8 +3,7 @@
 //! Rules
 //! 1. The database is loaded once, into a folder; each cell gets a new aged device and a copy of the folder.
 //! 2. A cell that wrote little shows the write amplification of a device that is not yet in a steady state. So the
-//!    warm-up lasts until the load has written the device's capacity once, whatever the time, and counters begin at
-//!    zero after it.
+//!    warm-up lasts until the load has written the device's capacity once, and counters begin at zero after it.
 
 use super::plan::{JOURNAL, MODE, SMALL, places};
 use crate::experiment::journaled::Mode;
@@ -29,7 +28,7 @@ const WARMUP_STEP_S: f64 = 10.0;
 const WARMUP_STEPS: u64 = 360;
 const MIB: u64 = 1 << 20;
 
-/// What a scale means.
+/// The sizes of a scale.
 struct Size {
     warehouses: u64,
     capacity_bytes: u64,

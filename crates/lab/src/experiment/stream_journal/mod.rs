@@ -6,10 +6,10 @@
 //! Choices
 //! 1. Up to `quick`, recorded traces of such runs are replayed ([`replay`]), whole ones or the samples that the program
 //!    carries ([`sampled`]); from `standard` on a real MySQL runs on a mounted device ([`live`]).
-//! 2. Ordered journaling was recorded with the small journal only. Where it is missing with the large one, the small
-//!    one's figure stands for it, as one figure does in the document.
-//! 3. Highwater has its journal inside ([`own`]); it runs at every scale, on a device in process, with doublewrite, the
-//!    journal in one stream and in its own, and without one.
+//! 2. Ordered journaling was recorded with the small journal only. Its figure with the small journal also represents
+//!    the large one, as in the document.
+//! 3. Highwater has its journal inside ([`own`]); it runs at every scale, on a device in process, with doublewrite,
+//!    with the journal in the common stream, with the journal in its own stream, and without a journal.
 //! 4. Replays are repeated with more and with less spare flash than the device has, because the order of the modes
 //!    depends on it.
 

@@ -1,4 +1,4 @@
-//! What was kept of the document's setup, and what differs.
+//! Notes: the parts of the document's setup that are kept, and the differences.
 
 use super::plan::is_live;
 use super::{live, own, replay};

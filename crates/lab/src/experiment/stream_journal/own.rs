@@ -1,12 +1,12 @@
 //! Highwater as a subject: the journal is inside the engine, and its stream is chosen by placement.
 //!
 //! Rules
-//! 1. The device is made to measure for each cell ([`SizedDevice`]): the data fill the same share of it, the journal
-//!    comes on top, spare flash is the preset's. It is in process and on the virtual clock, so there is no file system,
-//!    and rates are by the device's time.
-//! 2. As in the document one stream has everything, or the journal has one of its own. Out of place, without a journal,
-//!    is also measured with a stream for each placement.
-//! 3. A run has its transactions twice: the first time to bring the device into a steady state.
+//! 1. The device is sized for each cell ([`SizedDevice`]): the data fill the same share of it, the journal comes on
+//!    top, spare flash is the preset's. It is in process and on the virtual clock, so there is no file system, and
+//!    rates are by the device's time.
+//! 2. As in the document all writes are in one stream, or the journal has its own stream. Out of place, without a
+//!    journal, is also measured with a stream for each placement.
+//! 3. A run executes its transactions twice: the first time to bring the device into a steady state.
 
 use super::plan::{JOURNAL, JOURNALS, MODE, OWN_SPARE, SMALL, SPARE};
 use crate::experiment::measurement::{MIN_SERVER_POOL_BYTES, Measurement, MeasurementSpec, log_bytes};
@@ -30,11 +30,11 @@ pub(super) const MODES: [&str; 6] =
     [DOUBLEWRITE, IN_ONE_STREAM, OWN_STREAM, ATOMIC, OUT_OF_PLACE, OUT_OF_PLACE_STREAMS];
 
 const PAGE_BYTES: u64 = 16 << 10;
-/// What the data take of the room for them.
+/// Share of the space for data that the data use.
 const FILL: f64 = 0.8;
 const THREADS: usize = 16;
 const WAREHOUSE_BYTES: u64 = 100 << 20;
-/// What a transaction adds to the database, about.
+/// Approximate bytes that a transaction adds to the database.
 const ADDED_BYTES: u64 = 900;
 const MAX_PURGE_LAG: u64 = 1000;
 /// The areas in front of the journal.
@@ -44,7 +44,7 @@ pub(super) fn has_journal(mode: &str) -> bool {
     [IN_ONE_STREAM, OWN_STREAM].contains(&mode)
 }
 
-/// What is measured: each mode, those with a journal with each size of it.
+/// The measured settings: each mode; modes with a journal with each size of it.
 pub(super) fn settings() -> Vec<Setting> {
     let sizes = |mode: &str| if has_journal(mode) { &JOURNALS[..] } else { &JOURNALS[..1] };
     let all = MODES.iter().flat_map(|mode| sizes(mode).iter().map(move |journal| (*mode, *journal)));

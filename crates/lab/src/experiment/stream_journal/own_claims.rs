@@ -1,4 +1,4 @@
-//! The document's claims, of Highwater's journal; and what there is without one.
+//! The document's claims for Highwater's journal, and claims about stores without a journal.
 
 use super::own::{ATOMIC, DOUBLEWRITE, IN_ONE_STREAM, OUT_OF_PLACE, OUT_OF_PLACE_STREAMS, OWN_STREAM, has_journal};
 use super::plan::{JOURNAL, JOURNALS, LARGE, MODE, SMALL};
@@ -10,7 +10,7 @@ use crate::experiment::{Claim, Row, SubjectKind, Verdict};
 const TOLERANCE: f64 = 0.01;
 /// The tolerance for rates and bytes.
 const RATE_TOLERANCE: f64 = 0.03;
-/// A run that wrote less of its device's capacity says nothing about its flash.
+/// Minimum ratio of written bytes to the device's capacity: with fewer writes a run shows nothing about its flash.
 const MIN_CAPACITIES: f64 = 0.5;
 /// The document's three modes.
 const MODES: [&str; 3] = [DOUBLEWRITE, IN_ONE_STREAM, OWN_STREAM];

@@ -1,4 +1,4 @@
-//! Recorded runs replayed: write amplification without a server.
+//! Replays of recorded runs: write amplification without a server.
 //!
 //! Rules
 //! 1. The traces are those in the folder that `--traces` or HIGHWATER_TRACES names. If none is named, they are those in

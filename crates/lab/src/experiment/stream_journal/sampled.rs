@@ -1,7 +1,7 @@
-//! The traces that this program carries: one page of 16 of the recorded ones (`traces/README.md`).
+//! The sampled traces in this program: one page in 16 of the recorded traces (`traces/README.md`).
 //!
 //! Rules
-//! 1. Everything about the device that has a size is divided by the same number: capacity, journal, write buffer.
+//! 1. All sizes of the device (capacity, journal, write buffer) are divided by the same number.
 
 use crate::experiment::Workspace;
 use highwater_bench::{Error, Result};
@@ -11,7 +11,7 @@ use highwater_device::trace::ranges::NamedRange;
 
 /// One page of this many was kept.
 pub(super) const SHARE: u64 = 16;
-/// Where ext4's journal begins in the samples, in blocks.
+/// First block of ext4's journal in the samples.
 const JOURNAL_LBA: u32 = 16_384;
 
 const BLOCK_BYTES: u64 = 4096;
@@ -35,7 +35,7 @@ macro_rules! sample {
 static SAMPLES: [Sample; 3] =
     [sample!("tpcc-ordered-j8-dwb", 128), sample!("tpcc-data-j8", 128), sample!("tpcc-data-j64", 1024)];
 
-/// Options for the sample of that name on a preset whose whole traces need `capacity_bytes`.
+/// Options for the sample of that name, on a preset; the complete traces need `capacity_bytes`.
 pub(super) fn options(
     name: &str,
     device: &str,

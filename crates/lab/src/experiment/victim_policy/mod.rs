@@ -1,4 +1,4 @@
-//! `victim-policy`: what to do when the frame that is needed holds a dirty page.
+//! `victim-policy`: the handling of a dirty victim page when a frame is needed.
 //!
 //! Source: "LRU-C: Parallelizing Database I/Os for Flash SSDs" (VLDB 2023), whose figures against stock MySQL (which
 //! writes, then reads: `raw`) and against WAR (write after read) are compared with ours.

@@ -1,4 +1,4 @@
-//! The setup, and what differs from the publication.
+//! Notes: the setup, and the differences from the publication.
 
 use super::claims::{PUBLISHED_OVER_RAW, PUBLISHED_OVER_WAR};
 use super::plan::{data_bytes, seconds, threads};

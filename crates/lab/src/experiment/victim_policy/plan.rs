@@ -1,4 +1,4 @@
-//! Policies, and what is set and loaded for each.
+//! The policies, and the settings and load of each.
 
 use crate::experiment::measurement::{MeasurementSpec, log_bytes};
 use crate::experiment::metric::{self, Axis};

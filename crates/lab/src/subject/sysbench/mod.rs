@@ -1,12 +1,12 @@
-//! The real sysbench 1.0 on a server: the same profiles and options as ours, its output as a [`RunResult`].
+//! The real sysbench 1.0 on a server: the bench's profiles and options, and its output as a [`RunResult`].
 //!
 //! Rules
-//! 1. The data are prepared by sysbench, too; the database remembers what was loaded as it does for every workload.
+//! 1. sysbench also prepares the data; the database has the identity of the load, as for every workload.
 //! 2. Counters of the server are sampled when sysbench prints an interval, so they are of that interval.
 //! 3. sysbench 1.0 has no warm-up of its own: a run before the measured one warms up.
-//! 4. What sysbench does not have (more than one secondary index, indexes before the rows) our own driver runs, with
-//!    the same statements.
-//! 5. sysbench does not say what each thread did; those lists are empty.
+//! 4. Configurations that sysbench does not support (more than one secondary index, indexes before the rows) are run by
+//!    the bench's driver, with the same statements.
+//! 5. sysbench does not report the work of each thread; those lists are empty.
 
 mod output;
 mod process;
@@ -97,7 +97,7 @@ fn profile_options(config: &Config) -> Result<Vec<String>> {
     Ok(options.chain(random).collect())
 }
 
-/// What sysbench printed, and the server's counters at each interval.
+/// The output of sysbench, and the server's counters at each interval.
 struct Driven {
     text: String,
     intervals: Vec<Interval>,

@@ -1,4 +1,4 @@
-//! Reading what sysbench 1.0 prints.
+//! The parser of sysbench 1.0's output.
 //!
 //! Rules
 //! 1. Numbers are taken from the lines sysbench names; an unknown line is ignored, a missing one is an error that names
@@ -124,7 +124,7 @@ fn quantile(buckets: &[(f64, u64)], quantile: f64) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// What sysbench 1.0.20 printed in a run of three seconds.
+    /// Output of sysbench 1.0.20 in a run of three seconds.
     const RECORDED: &str = include_str!("recorded.txt");
 
     #[test]

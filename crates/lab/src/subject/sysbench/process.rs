@@ -2,7 +2,7 @@
 //!
 //! Rules
 //! 1. A request to stop this process ends the command within a fraction of a second, whether it prints or not.
-//! 2. The command is in a process group of its own: Ctrl-C on the terminal reaches it through us.
+//! 2. The command is in a separate process group: Ctrl-C on the terminal reaches it only through this process.
 //! 3. The command has ended when the call returns.
 
 use highwater_bench::interrupt;
