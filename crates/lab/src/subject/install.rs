@@ -69,7 +69,7 @@ impl Programs {
 pub struct Missing {
     /// Which.
     pub kind: SubjectKind,
-    /// The missing program, and the searched folders.
+    /// The missing program with the searched folders, or the failure of a program.
     pub what: String,
 }
 
