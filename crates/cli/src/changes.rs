@@ -1,8 +1,8 @@
 //! `highwater changes`: the change log of a database, as JSON lines.
 //!
 //! Rules
-//! 1. The database is only read; one that was not closed is recovered in memory. If another process has it open, that
-//!    process reads its log.
+//! 1. The database is only read; a database that was not closed is recovered in memory. If another process has it open,
+//!    that process reads its log.
 //! 2. `--follow` requires that another process has the database open; the command ends when that process closes it.
 
 use crate::engine_options::EngineOptions;

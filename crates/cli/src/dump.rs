@@ -1,8 +1,8 @@
 //! `highwater dump` and `highwater load`: a whole database as one stream, and back.
 //!
 //! Rules
-//! 1. The database is only read by `dump`; one that was not closed is recovered in memory, and one that another process
-//!    has open is dumped by that process (`source.rs`).
+//! 1. The database is only read by `dump`; if it was not closed, it is recovered in memory; if another process has it
+//!    open, that process dumps it (`source.rs`).
 //! 2. A dump file appears whole or not at all. A dump in a pipe may end early; a load refuses an incomplete dump. A
 //!    dump is not written to a terminal.
 //! 3. The head of a dump is read before a load creates its database. A failed load removes the database that it

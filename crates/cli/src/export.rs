@@ -5,8 +5,8 @@
 //! 2. A file appears whole or not at all; pipes and devices are written in place; a file of a database is refused
 //!    ([`OutputFile`]). Without a file, rows go to stdout. If the reader of a pipe ends early, the export
 //!    ends too, without an error.
-//! 3. The database is only read, so it also works on a file system mounted read-only; one that was not closed is
-//!    recovered in memory, and one that another process has open is read through that process (`source.rs`).
+//! 3. The database is only read, so it also works on a file system mounted read-only; if it was not closed, it is
+//!    recovered in memory; if another process has it open, it is read through that process (`source.rs`).
 
 use crate::csv_field::write_field;
 use crate::engine_options::EngineOptions;

@@ -12,7 +12,7 @@
 //! 2. A flush makes durable what had completed when it began, once it has completed itself, unless the device ignores
 //!    flushes. What is durable leaves the log, unless the device loses flushed writes. Without a volatile cache a write
 //!    is durable when it completes.
-//! 3. When the log is full its oldest write becomes durable, as when a cache makes room.
+//! 3. When the log is full its oldest write becomes durable, as when a cache frees space.
 
 use crate::error::Result;
 use crate::promises::Promises;

@@ -9,7 +9,7 @@
 //! 4. An access that begins where the last one ended neither seeks nor waits if it is a read (read-ahead) or if it
 //!    starts no later than the last one ended (streaming; track skew). A later write waits until its sector is below
 //!    the head again.
-//! 5. With the write cache on, a write completes when the cache has room. The cache is emptied upwards from the arm
+//! 5. With the write cache on, a write completes when the cache has space. The cache is emptied upwards from the arm
 //!    (one-way elevator): in idle time from the moment a block has come, when full, and at a flush. Reads come before
 //!    what waits in the cache; blocks in the cache are read from there.
 

@@ -7,7 +7,7 @@
 //!    row of an older leaf is left out if a newer leaf covers its key.
 //! 3. Of each row the newest version is taken whose transaction is not known to be unfinished, as far as the readable
 //!    undo pages show.
-//! 4. A row is copied whole or named as lost, also one that the other database refuses: its key can be too long for
+//! 4. A row is copied whole or named as lost, also a row that the other database refuses: its key can be too long for
 //!    smaller pages, or exist already. Ranges of keys that no leaf covers are named too. Only a failure of the other
 //!    database itself, a full disk for example, ends the salvage.
 //! 5. Secondary indexes are built from the copied rows. A refused index is left out and named.

@@ -140,7 +140,7 @@ pub(crate) fn assert_free_classes(ctx: &Context, space: &Space, tree: &BTree) {
         let (page, is_root) = (leaf.page_no(), leaf.lower().is_none() && leaf.upper().is_none());
         let next = leaf.upper().map(<[u8]>::to_vec);
         drop(leaf);
-        // The class first: a change that makes room may raise it afterwards.
+        // The class first: a change that frees space may raise it afterwards.
         let min_bytes = promised_bytes(space, ctx, page).unwrap();
         let free_bytes = Node::new(&ctx.pool.fix_s(page).unwrap()).free_bytes();
         assert!(is_root || free_bytes >= min_bytes, "leaf {page} has {free_bytes} bytes free, {min_bytes} noted");

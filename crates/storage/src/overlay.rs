@@ -325,7 +325,7 @@ mod tests {
         assert_eq!(overlay.changes.read().spill.file().alignment_bytes(), 512);
     }
 
-    /// Nothing is lost by a write that finds no room.
+    /// Nothing is lost by a write that finds no space.
     #[test]
     fn without_a_temporary_file_a_write_is_an_error() {
         let below: Arc<dyn Device> = Arc::new(MemoryDevice::holding(vec![1; 3 * 4096]));

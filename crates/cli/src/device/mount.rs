@@ -3,7 +3,7 @@
 //! Rules
 //! 1. SIGINT, SIGTERM and SIGHUP unmount. While the file system is in use, unmounting is retried; after a second signal
 //!    the clean-up shell of the device crate does it.
-//! 2. A backing file that holds something is never overwritten unless `--overwrite` says so.
+//! 2. A backing file with contents is overwritten only with `--overwrite`.
 //! 3. On a terminal the counters are one view that is drawn again; elsewhere a line every interval.
 
 use super::parsed;

@@ -2,7 +2,7 @@
 //!
 //! Rules
 //! 1. Without `begin` each command is a transaction of its own. In one, a command that fails changes nothing, and the
-//!    transaction continues; if the engine rolls all of it back (a deadlock), or has stopped, the message says so.
+//!    transaction continues; if the engine rolls all of it back (a deadlock), or has stopped, the message reports it.
 //! 2. A value is read by its column's type, as `import` reads it; what does not fit is an error that names the column.
 
 use super::commands::{Command, ScanWords, help_text};

@@ -2,8 +2,8 @@
 //! ([`highwater_torture::simulation`]).
 //!
 //! Each database has one thread; several run concurrently with each other. A failure names the seed of its database and
-//! the command that repeats it. Then it searches for smaller cases: fewer lives, fewer steps, other seeds; it names the
-//! smallest one that fails, too.
+//! the command that repeats it. Then it searches for smaller cases: fewer lives, fewer steps, other seeds; it also
+//! names the smallest failing case.
 
 use crate::failure::Failure;
 use crate::output::Lines;

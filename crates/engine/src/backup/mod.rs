@@ -13,7 +13,7 @@
 //!    keeps its redo from the checkpoint on ([`crate::log::KeptRedo`]): the start LSN.
 //! 3. A thread copies redo, as soon as it is durable, to `redo`, and releases it in the ring.
 //! 4. Meanwhile the pages are read from the store, an extent at a time, not from the pool, and appended to `pages`.
-//!    Each is verified. One that does not verify may be being written: it is read again, or taken from the pool.
+//!    Each is verified. A page that does not verify may be being written: it is read again, or copied from the pool.
 //!    Transactions and schema changes continue; the copies are of different moments.
 //! 5. When the last page is copied, the end of the log is made durable: the end LSN. The redo is copied up to there.
 //! 6. Files and folder are synced, and the redo is read back and verified. Then the manifest `backup.json` is written,

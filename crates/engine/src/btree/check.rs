@@ -153,7 +153,7 @@ impl TreeStructure {
             if let Some(error) = error_of(self.root(), bytes.u64_at(TYPE), self.id()) {
                 return Err(error);
             }
-            // Asked under the latch: a change of the leaf's room and of its class is one mini-transaction.
+            // Read under the latch: one mini-transaction changes the leaf's free space and its class.
             Ok(self.free_classes().min_free_bytes(ctx, expected.page))
         })?;
         node::check(bytes, expected.page)?;

@@ -1,4 +1,4 @@
-//! Freeing room: merges and collapse of the root.
+//! Merges and collapse of the root, which free pages.
 //!
 //! Rules
 //! 1. Two neighbours under one parent are merged into the left one when the result leaves a quarter of the page free

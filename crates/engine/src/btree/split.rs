@@ -1,9 +1,9 @@
-//! Making room: splits and growth of the root.
+//! Splits and growth of the root, which give a page free space.
 //!
 //! Rules
-//! 1. A page is split only when its parent has room for the separator; a full parent is split first, in a separate
+//! 1. A page is split only when its parent has space for the separator; a full parent is split first, in a separate
 //!    mini-transaction. So each split changes one parent, one page and one new page, or the root and two new pages.
-//! 2. The split checks again under its latch that the page has no room, so two threads that found it full split it
+//! 2. The split checks again under its latch that the page has no space, so two threads that found it full split it
 //!    once.
 //! 3. Ascending insertions (`Node::ascent_at`) split at the insertion point, so pages filled in key order stay full. At
 //!    the end of the page the right page starts empty. In the middle (keys that ascend within a prefix, such as the
@@ -91,7 +91,7 @@ fn split_step(tree: &TreeStructure, ctx: &Context, key: &[u8], level: u8, bytes:
         return split(tree, mtr, (parent, slot), page, &cut);
     }
     drop((mtr, admitted));
-    // There is room there now: check this page again.
+    // There is space there now: check this page again.
     split_step(tree, ctx, key, level + 1, separator_bytes).map(|_| SplitStep::Above)
 }
 
@@ -129,7 +129,7 @@ fn split(
     let (level, max_trx_id) = (header::level(mtr.page(left)), header::max_trx_id(mtr.page(left)));
     let had = node::count(mtr.page(left)) + cut.keep - cut.right_from;
     let left_no = mtr.page_no(left);
-    // The left page may have less room than before: it gets a longer fence, and in the end keeps every record.
+    // The left page may have less space than before: it gets a longer fence, and in the end keeps every record.
     tree.free_classes().keep(&mut mtr, left).map_err(Missing::Absent)?;
     let right_no = tree.allocate(&mut mtr, Some(left_no))?;
     let right = mtr.new_page(right_no);

@@ -73,7 +73,7 @@ impl BTree {
     /// changed nothing yet.
     ///
     /// # Errors
-    /// The extent map that has to say so, which is not in the pool.
+    /// The leaf's extent map, which is not in the pool.
     #[inline]
     pub(crate) fn note_growth(
         &self,
@@ -178,7 +178,7 @@ impl BTree {
         self.search().leaf_of(ctx, position)
     }
 
-    /// S-latches the leaf after (`reverse`: before) the one that `position` led to, and says which way it is to it.
+    /// S-latches the sibling after (`reverse`: before) the leaf at `position`; returns it with its position.
     #[inline]
     pub(crate) fn sibling_leaf<'c>(
         &self,

@@ -2,7 +2,7 @@
 //!
 //! Rules
 //! 1. Under the shard lock it is checked, in this order, that the leaf is not in the pool, its parent is unchanged, it
-//!    has room, and the caller allows the change. Then the change is logged, with the leaf's lower free class, and
+//!    has space, and the caller allows the change. Then the change is logged, with the leaf's lower free class, and
 //!    added to the buffer. So a thread that reads the leaf afterwards finds the change, and a thread that reads the
 //!    oldest pending change waits until it is added.
 //! 2. A missing condition is resolved with no latch, no redo space and no shard lock held

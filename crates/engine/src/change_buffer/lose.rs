@@ -1,5 +1,5 @@
-//! Pending changes of a leaf that cannot be read, when the checkpoint has to pass them and the log has no room to carry
-//! them forward.
+//! Pending changes of a leaf that cannot be read, when the checkpoint has to pass them and the log has no space to
+//! carry them forward.
 //!
 //! Rules
 //! 1. Such a leaf becomes a lost page ([`crate::page::lost`]), with the LSN of its last pending change. This replaces

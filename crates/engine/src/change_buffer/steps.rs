@@ -1,7 +1,7 @@
 //! Merging and carrying forward, a bounded step at a time.
 //!
 //! Rules
-//! 1. Changes that hold the checkpoint back come before changes that only take room.
+//! 1. Changes that hold the checkpoint back come before changes that only use space.
 //! 2. A step does not wait for redo space while changes are pending, because space becomes free only when the
 //!    checkpoint advances. If there is no redo space to carry a leaf's changes, the leaf is merged, which needs none.
 //!    So the checkpoint advances even when the log is full. Merging operations of the tree may wait for redo space; a
@@ -9,9 +9,9 @@
 //! 3. A leaf is merged by reading it. Then its free class is raised to its free space, if there is redo space; only
 //!    then can changes become pending again.
 //! 4. Leaves that are merged together are requested from the read threads, which read them concurrently.
-//! 5. A leaf that cannot be read keeps its changes while the log has room to carry them, and delays no other thread: a
-//!    thread that cannot make room changes its leaf in the pool. When the log has no room, the leaf becomes a lost page
-//!    ([`super::lose`]).
+//! 5. A leaf that cannot be read keeps its changes while the log has space to carry them, and delays no other thread: a
+//!    thread that cannot free space changes its leaf in the pool. When the log has no space, the leaf becomes a lost
+//!    page ([`super::lose`]).
 //! 6. A read that another thread began may end without a merge: that read fails, or the leaf is evicted before it is
 //!    merged. So a thread that must merge everything reads a leaf until nothing is buffered for it.
 //! 7. A resident, merged page has no pending changes. If it has some nevertheless, a damaged extent map has allocated

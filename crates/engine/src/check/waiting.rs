@@ -1,8 +1,8 @@
-//! The change buffer's tree: the waiting operations of each leaf, and whether the leaf has room for them.
+//! The change buffer's tree: the waiting operations of each leaf, and whether the leaf has space for them.
 //!
 //! Rules
 //! 1. Readers may merge leaves during a check. So a number is compared with the tree only if it is the same before and
-//!    after, and room is checked only while the leaf is not in the pool.
+//!    after, and the space is checked only while the leaf is not in the pool.
 //! 2. The tree's pages do not change until the check ends ([`ChangeBuffer::freeze`]).
 
 use super::bitmap::Bitmap;

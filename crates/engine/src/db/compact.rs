@@ -9,7 +9,7 @@
 //! 4. Pages that transactions allocate meanwhile come from extents below the shortest possible end where one is free
 //!    ([`Space::prefer_below`](crate::space::Space::prefer_below)): an undo stream that is written all the time leaves
 //!    the end of the file so. A page that was allocated after the others may need another round, and so may a page
-//!    whose room another tree has just freed. The number of rounds is small, so a compaction ends under concurrent
+//!    whose space another tree has just freed. The number of rounds is small, so a compaction ends under concurrent
 //!    writes.
 //! 5. Pages of a tree move to free pages in lower extents of the tree first: extents that deletes left nearly empty
 //!    become few full ones.

@@ -1,8 +1,8 @@
 //! The end of a transaction that is dropped: it is rolled back.
 //!
-//! One that is committed, rolled back or dropped inside the closure of a `modify` or of a `visit` is a mistake of the
-//! program: the closure runs while a page is latched, so nothing can be undone there. The transaction is kept with its
-//! locks, and rolled back as soon as the call that runs the closure returns.
+//! A transaction that is committed, rolled back or dropped inside the closure of a `modify` or a `visit` cannot end
+//! there, because the closure runs while a page is latched: the call is a mistake of the program. The transaction is
+//! kept with its locks, and rolled back as soon as the call that runs the closure returns.
 
 use super::write_txn::WriteTxn;
 use crate::txn::check_outside_row_closure;

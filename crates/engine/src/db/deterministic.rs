@@ -3,7 +3,7 @@
 //!
 //! Rules
 //! 1. A step that fails stops the database, as its thread would ([`super::background`], rule 2); purge alone does not.
-//! 2. A thread that finds no room in the redo log runs the steps of cleaner and change buffer itself, because no other
+//! 2. A thread that finds no space in the redo log runs the steps of cleaner and change buffer itself, because no other
 //!    thread does. It holds no latch then.
 //! 3. The caller sets the time; only pauses take real time, without effect. No thread waits for a lock, or for the page
 //!    cleaner, because no other thread would run meanwhile.

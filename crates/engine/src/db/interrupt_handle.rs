@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// at its next step. What the call changed is undone. The transaction keeps its locks, its earlier changes and its
 /// snapshot, and continues: commit it or roll it back. A schema change that is interrupted leaves nothing.
 ///
-/// An interruption is not lost: if no call waits or scans when it comes, it ends the next one that does, once.
+/// An interruption is not lost: if no call waits or scans at that time, it ends the next such call, once.
 /// [`clear`](Self::clear) takes it back. A call that needs no wait, and a commit or a rollback, is never interrupted.
 #[derive(Clone)]
 pub struct InterruptHandle {
@@ -26,7 +26,7 @@ impl std::fmt::Debug for InterruptHandle {
 }
 
 impl InterruptHandle {
-    /// Ends the call that waits or scans, or the next one that does.
+    /// Ends the call that waits or scans, or the next such call.
     ///
     /// ```
     /// # use highwater::{Database, Error, Options, Schema, Type, values};

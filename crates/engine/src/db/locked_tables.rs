@@ -30,7 +30,7 @@ use std::sync::Arc;
 /// Tables that are kept for the next transaction.
 const MAX_KEPT: usize = 10;
 
-/// A table in use, or one that an earlier transaction used.
+/// A table that the transaction uses, or that an earlier transaction used.
 struct LockedTable {
     table: Arc<TableShared>,
     version: Arc<TableVersion>,

@@ -44,7 +44,7 @@ impl Database {
     ///
     /// `buffer_pool_size`: a smaller pool flushes and evicts pages before this returns; a larger one is refused beyond
     /// the greater of `buffer_pool_size_max` and the size at the opening. `log_file_size`: a log that has less grows to
-    /// it as redo needs room, one that has more shrinks when the database is closed or opened. `lock_wait_timeout_ms`:
+    /// it as redo needs space, one that has more shrinks when the database is closed or opened. `lock_wait_timeout_ms`:
     /// for transactions that begin afterwards.
     ///
     /// ```

@@ -71,7 +71,7 @@ impl Database {
         Ok(Table { shared })
     }
 
-    /// The table of a name; created if there is none. One that is there may have more indexes than the schema.
+    /// The table of a name; created if there is none. An existing table may have more indexes than the schema.
     ///
     /// ```
     /// # use highwater::{Database, Options, Schema, Type};

@@ -165,7 +165,7 @@ impl Session {
 
 /// The ends and the next beginning of a transaction.
 impl WriteTxn {
-    /// Begins another transaction after one that has ended and has released its tables.
+    /// Begins another transaction after the previous one has ended and released its tables.
     pub(super) fn begin_again(&mut self, options: &TxnOptions, access: Access) -> Result<()> {
         self.inner.check_running()?;
         self.check_ended();

@@ -4,7 +4,7 @@
 //! 1. The head and the definitions are read, checked, and compared with the existing tables before anything is created.
 //! 2. Each block of rows is a transaction. Indexes are built after the end block is read; then the tables get their
 //!    names.
-//! 3. After a failure every table that the load created is dropped; one that cannot be dropped is named in the error.
+//! 3. After a failure every table that the load created is dropped; the error names a table that cannot be dropped.
 
 use super::head::{End, Head};
 use super::stream::{Block, BlockReader, Kind};

@@ -16,7 +16,7 @@
 //!    (see [`raw`](crate::raw)): a new column type changes nothing here. A later format has another number. An unknown
 //!    member is an error and is never ignored.
 //! 3. Every byte is covered by a checksum, every block has a number, and the end says how many rows each table has. So
-//!    a damaged or truncated dump, or one that lacks a block in the middle, is an error that names the place.
+//!    a damaged or truncated dump, or a missing block in the middle, is an error that names the place.
 //! 4. A load fills tables under the names [`UNFINISHED`]`N` and renames them after the end of the dump is read and all
 //!    indexes are built. If it fails, it drops them. So a table of the dump never appears in part.
 //! 5. Every length is checked before memory is allocated for it.

@@ -31,8 +31,8 @@ const PIECE_BYTES: u64 = 4 << 20;
 const FULL_PART: u64 = 2;
 
 impl RingSize {
-    /// Grows the ring, or makes a piece of the room for it, if that is due and possible; returns whether it is to be
-    /// called again at once. One thread calls it; `syncs_commits` says whether commits wait for syncs (rule 5).
+    /// Grows the ring, or prepares a piece of the file for it, if growth is due and possible; returns whether the call
+    /// must be repeated at once. One thread calls it; `syncs_commits` says whether commits wait for syncs (rule 5).
     ///
     /// # Errors
     /// [`Error::Poisoned`](crate::Error::Poisoned), or the I/O error that stops the database.
@@ -79,8 +79,8 @@ impl RingSize {
         self.growth_refused.lock().is_some_and(|at| at.elapsed() < REFUSED_FOR)
     }
 
-    /// Makes the file so long and, a piece at a time, ready for redo (rule 5); up to where it is. A disk that has no
-    /// room for it is noted.
+    /// Grows the file to this length and prepares it for redo, a piece at a time (rule 5); returns the end of the
+    /// prepared part. A full disk is noted.
     fn make_room_for(&self, bytes: u64, writer: &RingWriter, syncs_commits: bool) -> Result<u64> {
         let ring = writer.ring();
         let have = writer.lock().made_bytes;

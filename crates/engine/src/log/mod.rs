@@ -10,7 +10,7 @@
 //! 1. `checkpoint <= durable <= written <= end <= reserved end <= checkpoint + capacity`, always. While readers (a
 //!    backup, the archive) follow the log, the oldest LSN that they have not copied replaces the last `checkpoint` if
 //!    it is older (`keep`).
-//! 2. Room in the ring is reserved before a mini-transaction latches anything, so `append` never waits for a
+//! 2. Redo space in the ring is reserved before a mini-transaction latches anything, so `append` never waits for a
 //!    checkpoint.
 //! 3. Appending is a mutex around: take the LSN, copy into the log buffer, `in_order`. The device is never touched
 //!    under it, except that a thread that finds the buffer full writes it out (which takes no latch, so it always
@@ -30,8 +30,8 @@
 //! | `format`, `headers` | what is on the device |
 //! | `damage`, `scan`, `stream` | reading redo back, from a ring or as a stream |
 //! | `group` | which thread leads a group commit |
-//! | `buffer`, `space` | the log buffer; room in the ring |
-//! | `ring`, `reservation` | `Ring`: device, buffer, room, how far the log is; reservations |
+//! | `buffer`, `space` | the log buffer; space in the ring |
+//! | `ring`, `reservation` | `Ring`: device, buffer, space, positions; reservations |
 //! | `writer` | `RingWriter`: appending, writing, syncing |
 //! | `commit` | `GroupCommit`: what a commit waits for |
 //! | `ring_size`, `growth`, `shrinking` | `RingSize` |

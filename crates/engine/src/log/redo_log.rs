@@ -398,8 +398,8 @@ impl Log {
         self.checkpoints.mark_durable()
     }
 
-    /// Grows the ring, or makes a piece of the room for it, if that is due and possible; returns whether it is to be
-    /// called again at once. One thread calls it.
+    /// Grows the ring, or prepares a piece of the file for it, if growth is due and possible; returns whether the call
+    /// must be repeated at once. One thread calls it.
     ///
     /// # Errors
     /// [`Poisoned`](crate::Error::Poisoned), or the I/O error that stops the database.
@@ -418,7 +418,7 @@ impl Log {
     /// also write the file system's metadata.
     ///
     /// # Errors
-    /// [`DiskFull`](crate::Error::DiskFull) if the disk has no room for it, another I/O error.
+    /// [`DiskFull`](crate::Error::DiskFull) if the disk has no space for it, another I/O error.
     pub fn reserve_ring(&self) -> Result<()> {
         RingSize::reserve_ring(self.ring())
     }

@@ -1,7 +1,7 @@
-//! Reservations of redo space, as mini-transactions make them; how room is found: `space`.
+//! Reservations of redo space, as mini-transactions make them; the search for space: `space`.
 //!
 //! Rules
-//! 1. A thread that waits for room holds no latch, and one that waits for a page holds no redo space
+//! 1. A thread that waits for space holds no latch, and one that waits for a page holds no redo space
 //!    ([`expect_nothing_reserved`]).
 //! 2. A reservation is used by one append, which keeps what it needs; the rest is released.
 

@@ -1,4 +1,4 @@
-//! The ring: the log's device and buffer, how far the log is, and the room in it.
+//! The ring: the log's device, buffer, positions and free space.
 //!
 //! It only knows where the log is; what writes it is above (`writer`).
 

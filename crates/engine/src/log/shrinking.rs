@@ -72,7 +72,7 @@ impl RingSize {
     /// also write the file system's metadata.
     ///
     /// # Errors
-    /// [`Error::DiskFull`] if the disk has no room for it, another I/O error.
+    /// [`Error::DiskFull`] if the disk has no space for it, another I/O error.
     pub(super) fn reserve_ring(ring: &Ring) -> Result<()> {
         ring.device().reserve(0, ring.size_bytes()).map_err(Error::of_room)
     }

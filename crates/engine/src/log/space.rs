@@ -1,18 +1,18 @@
-//! Room in the ring: what is reserved of it, against the last checkpoint. (The reservations themselves: `reservation`.)
+//! Space in the ring: the bytes reserved since the last checkpoint. (The reservations themselves: `reservation`.)
 //!
 //! Rules
 //! 1. `reserved_end` = end of the log + all outstanding reservations + the spare space in the threads' shards. It is
 //!    never above `limit_end` = the older of the checkpoint and the LSN kept for readers (`keep`), + capacity.
 //! 2. `limit_end` is 0 while nothing may be reserved: before the start, and after the database has stopped. The common
 //!    case takes spare space of the thread's shard: one uncontended atomic operation, and two loads of words that
-//!    rarely change. A thread that finds no room first gathers the spare space of all shards.
-//! 3. Waiting threads queue for `turn`; only the first of them waits for room, and while a thread is in the queue no
+//!    rarely change. A thread that finds no space first gathers the spare space of all shards.
+//! 3. Waiting threads queue for `turn`; only the first of them waits for space, and while a thread is in the queue no
 //!    other passes it. So a large reservation is not starved by small ones.
-//! 4. A thread that makes room (a checkpoint, a released reservation) checks for waiters afterwards, and leaves no
-//!    spare space if there are any. A waiter registers before it checks for room. Both orders are sequentially
+//! 4. A thread that frees space (a checkpoint, a released reservation) checks for waiters afterwards, and leaves no
+//!    spare space if there are any. A waiter registers before it checks for space. Both orders are sequentially
 //!    consistent, so no wake-up is lost.
-//! 5. Room for the end of a prepared transaction is reserved from its prepare on, for any time and thread, so an end
-//!    never waits for room. Together these reservations take at most a sixteenth of the ring; further prepares wait.
+//! 5. Space for the end of a prepared transaction is reserved from its prepare on, for any time and thread, so an end
+//!    never waits for space. Together these reservations take at most a sixteenth of the ring; further prepares wait.
 //! 6. The last checkpoint is read under `state` when the limit moves, so of two concurrent checkpoints the newer one
 //!    counts, in either order of arrival.
 
@@ -310,7 +310,7 @@ impl LogSpace {
 
     /// Waits until `bytes` were reserved or the log is not open.
     pub(super) fn wait_for(&self, bytes: u64) -> ReservationState {
-        // A waiter registers before it checks for room (rule 4).
+        // A waiter registers before it checks for space (rule 4).
         self.waiting.fetch_add(1, SeqCst);
         let state = self.queue_for(bytes);
         let waiting = self.waiting.fetch_sub(1, SeqCst);
@@ -349,7 +349,7 @@ impl LogSpace {
 mod tests {
     use super::*;
 
-    /// Rule 6: an LSN that was read before would take room back that a concurrent checkpoint has made.
+    /// Rule 6: an LSN that was read earlier would undo the release of space by a concurrent checkpoint.
     #[test]
     fn the_last_checkpoint_is_asked_for_under_the_lock() {
         let space = LogSpace::new(1000, 1000);

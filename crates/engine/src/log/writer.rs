@@ -97,7 +97,7 @@ impl RingWriter {
     }
 
     /// Checks rule 1 of the log; the caller owns the I/O mutex. The values that other threads change meanwhile only
-    /// grow, so of two values the one that must not be greater is read first.
+    /// grow, so of two values the lower bound is read first.
     pub(super) fn check_state(&self, io: &Io) {
         if !cfg!(debug_assertions) || !io.started || self.ring.poison().is_set() {
             return;

@@ -1,4 +1,4 @@
-//! The lock table's waits. In each model every wait must end: one that is never woken is a deadlock of the schedule.
+//! The lock table's waits. In each model every wait must end: a lost wake-up is a deadlock of the schedule.
 
 use super::explore;
 use crate::error::Error;

@@ -1,10 +1,11 @@
 //! Free classes: a bound of the free space in the leaves of non-unique secondary indexes, known without reading them.
 //!
-//! Terms: class `c` of a page says that at least `c` times a [`CLASSES`]th of half of the page is free; 0 says nothing.
+//! Terms: class `c` of a page says that at least `c` times a [`CLASSES`]th of half of the page is free; 0: no lower
+//! bound.
 //!
 //! Rules
 //! 1. At every point of the log, a leaf to which all its logged changes are applied has at least the free bytes of its
-//!    class. So a change that takes room lowers the class in the same mini-transaction; a change that frees room may
+//!    class. So a change that uses space lowers the class in the same mini-transaction; a change that frees space may
 //!    raise it or not.
 //! 2. The class of a page changes only under the page's exclusive latch or, while the page is not in the pool, by the
 //!    change buffer, which keeps it from being read in meanwhile.
@@ -30,7 +31,7 @@ impl Space {
     /// A lower bound of the leaf's free bytes.
     ///
     /// # Errors
-    /// The map that says so, which is not in the pool.
+    /// The leaf's extent map, which is not in the pool.
     pub(crate) fn min_free_bytes(&self, ctx: &Context, page: PageNo) -> std::result::Result<usize, PageNo> {
         let (map, word_at, shift) = self.layout.class_of(page);
         let word = ctx.pool.peek_u64(map, usize::from(word_at)).ok_or(map)?;
@@ -41,7 +42,7 @@ impl Space {
     /// has changed nothing yet.
     ///
     /// # Errors
-    /// The map that has to say so, which is not in the pool: load it with no latch held and start again.
+    /// The leaf's extent map, which is not in the pool: the caller loads it without latches and starts again.
     pub(crate) fn note_free_bytes(
         &self,
         mtr: &mut Mtr<'_>,

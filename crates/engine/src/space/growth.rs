@@ -41,7 +41,7 @@ impl Space {
         }
         let mut tries = self.reserve_tries();
         loop {
-            // Again for each batch of tries: other threads that need room are not kept until all are done.
+            // Again for each batch of tries: other threads that need space are not kept until all are done.
             let _one_at_a_time = self.growing.lock();
             if is_settled(&self.state.lock()) {
                 return Ok(());

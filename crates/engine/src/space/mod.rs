@@ -41,12 +41,12 @@
 //! |---|---|
 //! | `header`, `layout`, `extent_map` | the format on disk: page 0, the arithmetic of extents, extent maps |
 //! | `state`, `freed_extents` | what is free and who owns what, in memory |
-//! | `reserve` | who may take the last room of a full disk |
-//! | `growth` | making room |
+//! | `reserve` | the priorities on a full disk |
+//! | `growth` | growth of the file |
 //! | `allocation`, `discard` | pages taken and freed; whole extents freed |
 //! | `truncation`, `compaction` | cutting the end of the file off; where pages are moved to before that |
 //! | `at_rest` | a small database that is closed |
-//! | `free_class` | how much room the leaves of secondary indexes have |
+//! | `free_class` | lower bounds of the free space of secondary leaves |
 
 mod allocation;
 mod at_rest;

@@ -372,7 +372,7 @@ fn who_cleans_up_finds_the_reserve_behind_any_number_of_holes() {
     }
 }
 
-/// The thread that tries them lets others that need room continue in between.
+/// The thread that tries them lets others that need space continue in between.
 #[test]
 fn holes_are_tried_a_few_at_a_time() {
     let parts = on_a_full_disk_with_holes();

@@ -31,7 +31,7 @@ pub(crate) struct BatchEntry {
 }
 
 impl PageBatch {
-    /// Room for `pages` pages.
+    /// An empty batch with capacity for `pages` pages.
     pub(crate) fn new(pages: usize, page_bytes: usize) -> PageBatch {
         let bytes = AlignedBuf::zeroed(FRONT_BYTES + pages * page_bytes);
         PageBatch { bytes, page_bytes, entries: Vec::with_capacity(pages) }

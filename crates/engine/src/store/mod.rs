@@ -147,7 +147,7 @@ pub struct StoreSegments {
     pub used: Vec<StoreSegment>,
 }
 
-/// Reading pages, of an open store or of one that is only looked at.
+/// Reads of pages from an open store, or from files that are only inspected.
 pub(crate) trait PageSource {
     /// Name of the data file, for messages.
     fn name(&self) -> String;
@@ -214,7 +214,7 @@ pub(crate) trait PageStore: PageSource + Send + Sync {
     /// store grows if it does not reach so far. Durable after the next [`sync`](PageStore::sync).
     ///
     /// # Errors
-    /// One that [is full](highwater_storage::StorageError::is_full) if there is no room, another I/O error.
+    /// An error that [is full](highwater_storage::StorageError::is_full) if there is no space, another I/O error.
     fn reserve(&self, pages: Range<u32>) -> highwater_storage::Result<()>;
 
     /// Makes what was reserved durable. (What is written is durable without it.)
@@ -247,7 +247,7 @@ pub(crate) trait PageStore: PageSource + Send + Sync {
 
     /// As [`discard`](PageStore::discard), for pages that no extent map counts as used when the database is opened: a
     /// store that does not remember a discarded range is called for it again; that is harmless. False if that takes
-    /// time, or room that the pages may still have: the caller forgets them when it may.
+    /// time, or space that the pages may still have: the caller forgets them when it may.
     fn discard_unused(&self, _pages: Range<u32>) -> bool {
         false
     }
@@ -287,8 +287,8 @@ pub(crate) trait PageStore: PageSource + Send + Sync {
     /// The identity of the device, constant for one device. `None` for memory.
     fn identity(&self) -> Option<String>;
 
-    /// Room on the same device that protects nothing while no batch is being written, to be measured and left as zeros;
-    /// `None` if there is none.
+    /// Scratch space on the same device, which is unused while no batch is being written: a probe may measure it, and
+    /// leaves zeros. `None` if there is none.
     fn scratch(&self) -> Option<&dyn Device>;
 
     /// Makes every page durable at a place where it is found without the contents of [`scratch`](PageStore::scratch).

@@ -3,7 +3,7 @@
 //! Rules
 //! 1. Once set, never cleared; the first reason stays.
 //! 2. Checked before every write, at every wait that a writer would end, and after every read of a user.
-//! 3. [`Poison::set`] is the only way to stop a database. It wakes every thread that waits for room in the log, for a
+//! 3. [`Poison::set`] is the only way to stop a database. It wakes every thread that waits for space in the log, for a
 //!    commit, for a lock ([`OnStop`]). It wakes them after the switch is set: a thread that checks the switch and then
 //!    waits, both under the mutex that `stopped` takes, cannot miss it.
 //! 4. Closing a database stops it the same way; later calls find it closed, not failed ([`CLOSED`]).

@@ -141,7 +141,7 @@ impl<T> ObjectPool<T> {
         ObjectPool { places: Sharded::of(|| Mutex::new(Vec::new())), max }
     }
 
-    /// One that this thread's shard has.
+    /// An object of this thread's shard.
     #[inline]
     pub(crate) fn take(&self) -> Option<Box<T>> {
         self.places.local().lock().pop()

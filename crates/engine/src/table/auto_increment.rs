@@ -188,7 +188,7 @@ impl AutoIncrement {
         if next == 1 { Ok(()) } else { self.cover(next - 1, persist) }
     }
 
-    /// Moves the counter past an explicit value of `me`. One that it has passed already waits for no lock.
+    /// Moves the counter past an explicit value of `me`. A value that the counter has already passed waits for no lock.
     ///
     /// # Errors
     /// What `persist` returns.

@@ -13,7 +13,7 @@
 //!    space for it, the database works with one tree.
 //! 5. In a read-only database no tree is given up or recreated.
 //! 6. The changes of one call are one mini-transaction, for any lengths of the records before and after. They add at
-//!    most the bytes of one record, so splits can make room for them on one leaf.
+//!    most the bytes of one record, so splits can free space for them on one leaf.
 //!
 //! Lock order: latches in the first tree, then in the second.
 

@@ -13,7 +13,7 @@
 //!    cycle of waits through a waiting schema change lasts no longer than the bar.
 //! 3. Every wait ends by a timeout, so a transaction that waits for its own lock gets an error and does not wait for
 //!    ever. A schema change has one timeout for all transactions together.
-//! 4. Locking a table that was dropped, or that a change has moved to another lock, is an error that says so.
+//! 4. Locking a table that was dropped, or that a change has moved to another lock, is an error with that reason.
 //! 5. Transactions increment the count in the shard of their thread and take no mutex, unless `barred` includes their
 //!    mode: an active or waiting removal bars all, an index build bars writers. A transaction reads `barred` after it
 //!    has incremented its count, a schema change reads the counts after it has set `barred` (both sequentially
@@ -228,7 +228,7 @@ impl TableLock {
         self.barred.load(SeqCst) != NONE_BARRED
     }
 
-    /// Waits while transactions are barred by a removal that waits for the lock; not for one that holds it.
+    /// Waits while a removal that waits for the lock bars transactions; does not wait for a removal that holds it.
     #[cold]
     pub(crate) fn await_turn<'p>(&self, patience: impl Into<Patience<'p>>) -> Result<()> {
         self.wait(&mut self.state.lock(), patience.into(), |s| !(s.exclusive && s.removal_waits))

@@ -3,8 +3,8 @@
 //! Rules
 //! 1. Variable-length columns that no index has, the longest first, until the row fits. (InnoDB takes the longest first
 //!    too.) A column of an index stays: its entries are made of the row in the leaf.
-//! 2. Only a long column moves: more than an eighth of the room in the leaf. Each has separate pages: many short
-//!    ones would waste space. If the row does not fit without its long columns, the whole rest of it goes to one chain
+//! 2. Only a long column moves: more than an eighth of the space in the leaf. Each has separate pages: many short ones
+//!    would waste space. If the row does not fit without its long columns, the whole rest of it goes to one chain
 //!    (`txn::overflow_columns`).
 //! 3. A column that is on overflow pages stays there until it is changed, or gets an index.
 

@@ -149,7 +149,7 @@ impl RowLayouts {
     /// Checks that these columns exist.
     ///
     /// # Errors
-    /// `BadValue` for one that there is not.
+    /// `BadValue` for a column that does not exist.
     pub(crate) fn check_columns(&self, columns: &[usize]) -> Result<()> {
         match columns.iter().find(|column| **column >= self.present.columns()) {
             Some(&column) => Err(self.present.no_column(column)),

@@ -87,7 +87,7 @@ impl StoredIndexStatistics {
 }
 
 impl StoredStatistics {
-    /// With the names of the indexes that are there; one that was created since is not among them.
+    /// The statistics with the names of the present indexes, without indexes that were created since.
     pub(crate) fn named<'i>(&self, indexes: impl Iterator<Item = (IndexId, &'i IndexDefinition)>) -> TableStatistics {
         let StoredSizes { rows, row_bytes, overflow_bytes } = self.sizes;
         let named = |(id, definition): (IndexId, &IndexDefinition)| {

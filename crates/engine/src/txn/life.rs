@@ -110,8 +110,8 @@ impl TxnSystem {
     /// Undoes everything since `savepoint`, which stays. Later savepoints are removed.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a savepoint of another transaction or one that was removed; I/O, after which the
-    /// transaction can only be rolled back.
+    /// [`Error::Usage`] for a savepoint of another transaction or a removed savepoint; I/O, after which the transaction
+    /// can only be rolled back.
     pub(crate) fn rollback_to(&self, txn: &mut Txn, savepoint: Savepoint) -> Result<()> {
         txn.check_active()?;
         if savepoint.txn_serial != txn.serial {

@@ -5,7 +5,7 @@
 //! the table layer derives them ([`TableTrees`]). This layer combines several changes to one transaction: others see
 //! all of it or nothing, a rollback leaves no trace, snapshots read without waiting.
 //!
-//! | file or room | concept |
+//! | file or module | concept |
 //! |---|---|
 //! | `transaction.rs`, `life.rs`, `options.rs`, `savepoint.rs` | a transaction and its life |
 //! | `prepared.rs` | two phases: prepared transactions |

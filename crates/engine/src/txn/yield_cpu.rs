@@ -6,10 +6,10 @@
 //! 1. A client yields the CPU after a commit, a purge thread after a step, when it holds no lock. If no thread waits
 //!    for the processor, it continues at once.
 //! 2. A thread with synced commits does not yield: it waits for the device anyway.
-//! 3. Yielding helps only among threads that yield. Linux treats a thread that yields as one that has used its slice,
-//!    so computing threads of the application would leave the database a fraction of its share. So a thread that does
-//!    not get the processor back within short turns yields eight times less often, then eight times less often again,
-//!    at last once a second, until it gets the processor back in time.
+//! 3. Yielding helps only among threads that yield. Linux treats a yielding thread as if it had used its slice, so
+//!    computing threads of the application would leave the database a fraction of its share. So a thread that does not
+//!    get the processor back within short turns yields eight times less often, then eight times less often again, at
+//!    last once a second, until it gets the processor back in time.
 //! 4. Under a model checker no thread yields: schedules must be repeatable, so they cannot depend on a clock.
 
 use std::cell::Cell;

@@ -13,7 +13,7 @@
 //! Xid            time u64 | records u64 | format id i32 | lengths u8 u8 | global id | branch qualifier
 //! ```
 //! The length in front lets purge and recovery walk forward, the one at the end lets rollback walk backward. A length
-//! of zero, or no room for one, ends a page's records: pages are formatted with zeros and records are only ever
+//! of zero, or no space for one, ends a page's records: pages are formatted with zeros and records are only ever
 //! appended.
 //!
 //! `flags` of Update and Delete are the row's old flags, plus [`ENTRIES_CHANGED`], [`ENTRY_KEYS`] and [`CHAINS`]. The

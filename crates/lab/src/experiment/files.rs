@@ -10,7 +10,7 @@
 //! 1. A file is renamed when it is completely written ([`OutputFile`]), so an existing file is complete.
 //! 2. A folder is checked before anything is created in it: a refused folder stays unchanged.
 //! 3. A stored cell that cannot be read, or lacks a value that claims need, counts as not measured.
-//! 4. Cells of different builds are not mixed unless the user says so ([`Resume::AnyBuild`]). Each cell has the build
+//! 4. Cells of different builds are not mixed unless the user allows it ([`Resume::AnyBuild`]). Each cell has the build
 //!    that measured it, and the outcome names all builds. A build is this program and the programs that measure for it
 //!    ([`Experiment::programs`]).
 

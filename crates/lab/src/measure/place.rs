@@ -270,7 +270,7 @@ fn is_mounted(spec: &PlaceSpec<'_>) -> bool {
     spec.installed.kind.is_server() || spec.mounted
 }
 
-/// Room for Highwater's redo log.
+/// Space for Highwater's redo log.
 pub(super) fn redo_room_bytes(spec: &PlaceSpec<'_>) -> u64 {
     spec.settings.log_bytes + (1 << 20)
 }

@@ -9,7 +9,7 @@
 //! 3. The device is filled and overwritten at random, and then discarded as a whole, as by the creation of a file
 //!    system. Discards stay on. So exactly the blocks that the database uses are valid.
 //! 4. An erase unit spans as many dies as on the whole device: its flash pages shrink instead, and are programmed in
-//!    proportionally less time. Its size leaves room for the open units of all streams with the least spare flash, and
+//!    proportionally less time. Its size leaves space for the open units of all streams with the least spare flash, and
 //!    does not depend on the spare flash that the device has.
 //! 5. Writes of up to 16 KiB are atomic wherever they begin, whatever the preset says.
 

@@ -86,7 +86,7 @@ impl MemoryDevice {
         })
     }
 
-    /// A device like this one that holds `image`, durable.
+    /// A device with the properties of this one and the durable contents `image`.
     fn holding_now(&self, image: Image) -> MemoryDevice {
         self.shared.kind.clone().holding(Bytes::durable(image))
     }

@@ -188,7 +188,7 @@ impl FileDevice {
         match sys::allocate(&self.file, offset, len) {
             // Where blocks cannot be reserved they cannot be released either.
             Err(error) if sys::is_unsupported(&error) => return Ok(()),
-            // XFS asks for as much free room as the range is long, whatever of it is allocated.
+            // XFS asks for as much free space as the range is long, whatever of it is allocated.
             Err(error) if error.kind() == ErrorKind::StorageFull && self.is_within(offset, len) => {}
             other => other?,
         }

@@ -17,8 +17,7 @@ pub fn redo_path(log_dir: &Path) -> PathBuf {
     if is_block_device(log_dir) { log_dir.to_path_buf() } else { log_dir.join("redo") }
 }
 
-/// Removes the redo file in the folder `log_dir`; a block device of that name gets the zeros of one that is not in
-/// use.
+/// Removes the redo file in the folder `log_dir`; a block device of that name is marked as unused by zeros.
 ///
 /// # Errors
 /// The operating system's, except that there is no such file.

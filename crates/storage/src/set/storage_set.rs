@@ -23,7 +23,7 @@ pub struct SetOptions {
     pub cached_redo: bool,
     /// Make the folder and the files if there is no database.
     pub create: bool,
-    /// The key of an encrypted database, and of one that is made encrypted.
+    /// The key of an encrypted database; a database that is created with a key is encrypted.
     pub encryption_key: Option<EncryptionKey>,
 }
 

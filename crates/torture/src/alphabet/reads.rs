@@ -58,7 +58,7 @@ fn random_ids(model: &Model, rng: &mut Choices) -> Vec<u64> {
     (0..rng.usize(1..MAX_KEYS)).map(|_| random_id(model, rng)).collect()
 }
 
-/// An id, often one that has or had a row.
+/// A random id, often of an existing or deleted row.
 pub(super) fn random_id(model: &Model, rng: &mut Choices) -> u64 {
     let id = rng.u64(..IDS);
     let near = if rng.bool() { model.id_from(id) } else { None };

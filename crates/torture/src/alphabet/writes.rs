@@ -19,9 +19,9 @@ pub(super) enum Statement {
     Insert(Option<u64>, Content),
     InsertMany(Vec<(u64, Content)>),
     InsertManyWith(Vec<(Option<u64>, Content)>),
-    /// Inserts the row, or locks the one that has one of its keys.
+    /// Inserts the row, or locks its duplicate.
     InsertOrGet(u64, Content, LockMode),
-    /// Inserts the row, or sets these columns of the one that has one of its keys.
+    /// Inserts the row, or sets these columns of its duplicate.
     Upsert(u64, Content, &'static [usize]),
     /// Deletes the rows that have one of its keys, and inserts the row.
     Replace(u64, Content),

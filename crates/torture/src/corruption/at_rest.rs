@@ -6,7 +6,7 @@ use highwater::{Database, PageNo, salvage};
 use highwater_bench::Result;
 use highwater_storage::StorageSet;
 
-/// Bytes from the start of a page, or of its image out of place, to the one that is flipped.
+/// Offset of the flipped byte from the start of a page, or of its image out of place.
 const FLIPPED_AT: usize = 77;
 
 /// Flips a byte of a page of this kind, opens the database and reads everything; returns the differences from the

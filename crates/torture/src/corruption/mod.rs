@@ -2,8 +2,8 @@
 //!
 //! How a trial goes
 //! 1. A small database is made whose contents are known, with every kind of page: rows with and without overflow pages,
-//!    a unique index and one that is not, deleted rows, undo. It is closed, or it stops without closing, so that the
-//!    next opening recovers it ([`Small`]).
+//!    a unique and a non-unique index, deleted rows, undo. It is closed, or it stops without closing, so that the next
+//!    opening recovers it ([`Small`]).
 //! 2. Its files are damaged in one place ([`Damage`]). The files do not change: the damage is an overlay over them, and
 //!    the engine's writes are an overlay over both.
 //! 3. The database is opened without threads and checked, and all rows are read by every index, forward and backward

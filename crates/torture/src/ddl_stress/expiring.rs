@@ -1,4 +1,4 @@
-//! Part of the crash test: a table whose rows expire, and one that keeps the same rows; both log their changes.
+//! Part of the crash test: a table whose rows expire, and a table that keeps the same rows; both log their changes.
 //!
 //! Rules
 //! 1. Each transaction makes the same changes in both tables, so at any moment they have the same rows, except that

@@ -31,7 +31,7 @@ fn whatever_operation_fails_nothing_is_lost() {
 
 #[test]
 fn the_same_seed_gives_the_same_history() {
-    // When an engine looks again whether a full disk has room depends on the clock.
+    // The clock determines when an engine checks again whether a full disk has space.
     let is_repeatable = |seed: &u64| !Simulation::new(*seed, MAX_STEPS).has_small_disks();
     for seed in (100..110).filter(is_repeatable).filter(|seed| is_tried(*seed)) {
         let ((tally, history), again) = (lives(seed, 4), lives(seed, 4));

@@ -4,7 +4,7 @@
 //! 1. Groups are returned without a gap from the begin on: a segment that does not follow the previous one is an error
 //!    that names the missing redo. Segments that are not requested are not read.
 //! 2. Bytes after the groups of the last segment that do not verify are an error, not an end; a caller that stops
-//!    before them says so.
+//!    before them passes its end.
 //! 3. Where archive and backup both have redo, it is the same: the last group of the backup's redo is compared.
 
 use super::segment::{self, ArchiveFile, ArchivePosition, SegmentGroups};

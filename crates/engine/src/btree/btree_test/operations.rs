@@ -284,7 +284,7 @@ fn long(byte: u8, bytes: usize, end: &str) -> Vec<u8> {
     [&vec![byte; bytes][..], end.as_bytes()].concat()
 }
 
-/// A run of short keys before long ones that have much in common: cut after the run, the right page would have no room
+/// A run of short keys before long ones that have much in common: cut after the run, the right page would have no space
 /// for the long fence and all later records.
 #[test]
 fn runs_before_long_keys_find_room() {

@@ -162,7 +162,7 @@ impl Damaged {
         damage_leaves(&db);
         let (table, other) = (db.table("t").unwrap(), db.table("other").unwrap());
         let mut txn = db.begin().unwrap();
-        // Marking an entry needs no room, so no leaf is read for it.
+        // Marking an entry needs no space, so no leaf is read for it.
         for id in (0..12_000u64).step_by(100) {
             assert!(txn.delete(&table, &values![id]).unwrap());
             rows.remove(&id);

@@ -132,8 +132,8 @@ fn everything_is_merged_at_the_close_if_asked() {
     assert_same(&db, &rows, "opened");
 }
 
-/// Creates tables, and rows of the first, until the disk is full; how many there was room for. An opening or a closing
-/// may free pages, of undo for example.
+/// Creates tables, and rows of the first, until the disk is full; returns their number. An opening or a closing may
+/// free pages, of undo for example.
 fn fill(storage: &StorageSet, numbers: &mut RangeFrom<u64>) -> u64 {
     let off = Options { change_buffering: ChangeBuffering::Off, ..options() };
     let db = Database::open_storage_idle(storage.clone(), off).unwrap();
@@ -337,7 +337,7 @@ fn free_bytes_in_file(db: &Database, page: PageNo) -> usize {
 fn a_check_finds_a_leaf_without_the_room_that_is_promised() {
     let (storage, rows) = closed_with_waiting(14);
     let db = Database::open_storage_idle(storage, disk()).unwrap();
-    // A leaf that was just cut may have as much room as the highest free class promises.
+    // A leaf that was just split may have as much space as the highest free class promises.
     let waiting = db.transactions().changes.all_waiting();
     let page = waiting.iter().map(|(page, _)| *page).min_by_key(|page| free_bytes_in_file(&db, *page)).unwrap();
     let mut mtr = db.context().mtr().unwrap();

@@ -16,7 +16,7 @@ fn the_smallest_pool_buffers_changes() {
     }
 }
 
-/// A buffer of a hundredth of the pool is full all the time: leaves are merged to make room, no thread waits for ever.
+/// A buffer of a hundredth of the pool is full all the time: leaves are merged to free space, no thread waits for ever.
 #[test]
 fn a_full_buffer_makes_room() {
     for mode in MODES {

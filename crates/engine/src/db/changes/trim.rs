@@ -62,7 +62,7 @@ impl Database {
             return Ok(0);
         }
         let upto = {
-            // On a full disk too: that makes room.
+            // On a full disk too: that frees space.
             let _entitled = reserve::entitle(SpacePriority::Deletes);
             self.set_trim_mark(table, upto)?
         };

@@ -53,7 +53,7 @@ fn fill_log<'s>(scope: &'s Scope<'s, '_>, log: &'s Log, room: usize) -> Sender<(
     release
 }
 
-/// No thread makes a checkpoint, and the ring is full: a commit that had to wait for room would wait for ever.
+/// No thread makes a checkpoint, and the ring is full: a commit that had to wait for space would wait for ever.
 #[test]
 fn a_commit_after_prepare_waits_for_no_redo_space() {
     let storage = StorageSet::memory();

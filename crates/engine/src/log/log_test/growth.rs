@@ -118,7 +118,7 @@ fn on_a_full_disk_the_ring_stays_as_it_is() {
     assert_eq!((whole.grown, whole.groups.last().unwrap().1), (0, 1499));
     let (log, found) = open(&device);
     assert_eq!((log.size_bytes(), found.end_lsn >= whole.durable), (SMALL, true));
-    // Room again, at the next opening.
+    // At the next opening there is space again.
     assert_eq!(run(Arc::new(device), 2, FlushLog::Sync).grown, 4);
 }
 

@@ -1,4 +1,4 @@
-//! Room in the ring: which threads wait, and what wakes them.
+//! Space in the ring: which threads wait, and what wakes them.
 
 use super::*;
 

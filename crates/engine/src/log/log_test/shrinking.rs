@@ -210,7 +210,7 @@ fn a_power_cut_while_a_log_shrinks_at_closing_loses_nothing() {
     assert!(open_still > 20 && closed > 100 && longer_files > 20, "{open_still} {closed} {longer_files}");
 }
 
-/// A growth makes room in pieces; a close may come between two of them.
+/// A growth frees space in pieces; a close may come between two of them.
 #[test]
 fn a_closed_log_leaves_no_room_of_a_growth_that_never_finished() {
     let (device, _) = grown(600);

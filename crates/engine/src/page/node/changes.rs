@@ -10,7 +10,7 @@
 //! 2. So a list may be applied again to a leaf that has some or all of its changes, with the same resulting records.
 //!    `canonical` then rewrites the page into the form that its records determine, so later logged operations fit in
 //!    both cases.
-//! 3. During its application a list never needs more room than the sum of [`LeafChange::max_bytes`] of its changes.
+//! 3. During its application a list never needs more space than the sum of [`LeafChange::max_bytes`] of its changes.
 
 use super::bulk::rebuild;
 use super::edit::*;

@@ -1,4 +1,4 @@
-//! Changes of a leaf by key: against a map, applied again, within the room that was promised, and damaged.
+//! Changes of a leaf by key: against a map, applied again, within the space that was promised, and damaged.
 
 use crate::page::header::{self, PageType};
 use crate::page::node::{self, LeafChange, Node};

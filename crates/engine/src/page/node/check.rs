@@ -1,8 +1,8 @@
 //! Verifies that a page's bytes are a node: every offset, every length, every order.
 //!
 //! Rules
-//! 1. A page that passes is safe to search and to change: no read leaves the page, no two records overlap,
-//!    a compaction finds as much room as the header says.
+//! 1. A page that passes is safe to search and to change: no read leaves the page, no two records overlap, a compaction
+//!    finds as much space as the header says.
 //! 2. The check never panics on any bytes.
 
 use super::layout::*;

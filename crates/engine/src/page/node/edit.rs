@@ -6,7 +6,7 @@
 //! 3. New records go to the low end of the heap; removed bytes are counted as garbage; a compaction reclaims them when
 //!    (and only when) the space between slots and heap is too small.
 //! 4. `skip` falls when an insertion does not share the bytes skipped, and rises again at certain record counts and
-//!    after bulk changes. Falling never needs room.
+//!    after bulk changes. A fall never needs space.
 
 use super::bulk::rebuild;
 use super::layout::*;

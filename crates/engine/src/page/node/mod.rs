@@ -22,17 +22,17 @@
 //! - Fences: the page covers keys in `[lower, upper)`. The root's outer fences are infinite.
 //! - Suffix: a key without the page's prefix; only suffixes are stored. `key_len` is the suffix's length.
 //! - Head: four bytes of the suffix as a big-endian number, padded with zeros. It decides most comparisons without
-//!   touching the heap, and its bytes are not stored a second time there. It is after the suffix's first `skip`
-//!   bytes, which all records of the page have in common beyond the prefix: on pages with an infinite fence (every
-//!   root) the prefix is empty and the first four bytes of all keys would often be the same. Each record keeps its own
-//!   copy of them, so that an insertion that does not share them lowers `skip` without needing room.
+//!   touching the heap, and its bytes are not stored a second time there. It is after the suffix's first `skip` bytes,
+//!   which all records of the page have in common beyond the prefix: on pages with an infinite fence (every root) the
+//!   prefix is empty and the first four bytes of all keys would often be the same. Each record keeps its own copy of
+//!   them, so that an insertion that does not share them lowers `skip` without needing space.
 //! - Inner record: key = separator, value = child page number (u32); the child holds keys `< separator` and
 //!   `>=` the separator before it.
 //!
 //! Rules
 //! 1. Reading never panics on any bytes; a page that passed [`check`] gives the right answers.
 //! 2. A search runs on latched pages and on optimistic views alike ([`PageBytes`]).
-//! 3. Sizes are planned with `skip` 0, the smallest they can be; a higher `skip` uses room that is not needed
+//! 3. Sizes are planned with `skip` 0, the smallest they can be; a higher `skip` uses space that is not needed
 //!    otherwise.
 //! 4. `last_insert` and `run` only help to choose split points; correctness never depends on them.
 //!

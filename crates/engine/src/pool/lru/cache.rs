@@ -92,8 +92,8 @@ impl PageCache {
         self.lru.dirty_tail(self.pages(), depth, want)
     }
 
-    /// Flushes one page alone, the least recently used dirty one that no other thread takes first; false if there is
-    /// none.
+    /// Flushes the least recently used dirty page that no other thread is flushing, as a single page; returns false if
+    /// there is none.
     pub(crate) fn flush_one_page(&self) -> Result<bool> {
         let start = Instant::now();
         let mut flushed = 0;

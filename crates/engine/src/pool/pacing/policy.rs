@@ -1,7 +1,7 @@
 //! How many pages to flush, and how fast users may write redo: pure functions of the present and earlier snapshots.
 //!
 //! Two budgets that are independent of each other: [`free_target`] for the thread that frees frames from the LRU tail,
-//! [`AdaptiveFlusher`] for the one that works on the flush list.
+//! [`AdaptiveFlusher`] for the flush list.
 //!
 //! The flush list. With `x` = checkpoint age / log capacity:
 //! - below `adaptive_flushing_lwm` nothing is flushed for the log, because a page that is written early often changes

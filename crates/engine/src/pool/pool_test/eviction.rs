@@ -169,7 +169,7 @@ fn background_threads_keep_frames_free() {
     assert!(pages.iter().all(|p| get(&again.ctx, *p) == 19));
 }
 
-/// With room for everything, nothing is written to free frames; with a few frames free only, the tail is.
+/// With space for everything, nothing is written to free frames; with a few frames free only, the tail is.
 #[test]
 fn the_lru_list_is_flushed_only_when_frames_are_short() {
     for (pages, expected) in [(20, false), (200, true)] {

@@ -95,7 +95,7 @@ fn filled_pages_are_flushed_many_at_a_time_if_they_were_recreated_by_redo() {
     assert_eq!(pool.flusher().flush_bulk_loaded().unwrap(), 0);
 }
 
-/// While writers are slowed, the oldest pages alone make room in the log.
+/// While writers are slowed, the oldest pages alone free space in the log.
 #[test]
 fn the_cleaner_flushes_filled_pages_unless_writers_are_slowed() {
     for is_slowed in [false, true] {

@@ -192,7 +192,7 @@ impl SpaceState {
             let extent = self.freed.next_due(checkpoint)?;
             debug_assert!(self.is_empty_extent(extent), "extent {extent} is to be discarded, but is in use");
             if self.set_untouched(extent, keep) {
-                // The device gets room back.
+                // The device gets space back.
                 self.full_since = None;
                 return Some(extent);
             }

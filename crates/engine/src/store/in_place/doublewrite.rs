@@ -85,7 +85,7 @@ impl Doublewrite {
             file.set_len_bytes(file_bytes(page_bytes))?;
             file.sync()?;
         }
-        // Room needs no sync of its own: each batch is synced before its pages are written.
+        // The reservation needs no separate sync: each batch is synced before its pages are written.
         file.reserve(0, file_bytes(page_bytes)).map_err(Error::of_room)?;
         let mut areas = area_offsets(page_bytes).map(|at| Area { at, free: Mutex::new(()) });
         let mut next = || areas.next().expect("there are more areas than two");

@@ -175,7 +175,7 @@ pub(crate) struct JournalImage {
 
 /// The newest image of a page.
 pub(crate) struct NewestImage {
-    /// Whether there is one that is whole.
+    /// Whether the journal has a whole image.
     pub is_whole: bool,
     /// The place must have a version of this LSN at least then: newer images that are needed are damaged (rule 4).
     pub least: Lsn,

@@ -3,7 +3,7 @@
 //!
 //! Rules
 //! 1. A batch is durable in an area or in the journal before its first page is written to its place (in an area without
-//!    the pages that redo recreates), and durable in its places before that room is used again ([`doublewrite`],
+//!    the pages that redo recreates), and durable in its places before that space is reused ([`doublewrite`],
 //!    [`journal`]). A batch with an area syncs its places itself, one in the journal does not. Without either, torn
 //!    pages are not repaired. A batch without copies in its area frees the area before its places are written.
 //! 2. Consecutive pages of one placement are one write.

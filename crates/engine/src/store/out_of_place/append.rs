@@ -6,9 +6,9 @@
 //! 2. Sequences are assigned under the group's mutex, so they grow within a segment.
 //! 3. A header calls only synced batches durable: all batches below the lowest sequence that is not synced. It names
 //!    the current tails, with which [`super::scan`] detects missing batches (rule 5 there).
-//! 4. A flush does not use the cleaner's reserve; if nothing else is free, it first makes room. A segment that the
+//! 4. A flush does not use the cleaner's reserve; if nothing else is free, it first frees space. A segment that the
 //!    cleaner has taken from the reserve still belongs to it: a flush appends nothing while the reserve lacks segments.
-//!    A thread that waits for room holds no group's mutex, because the cleaner appends to the same groups.
+//!    A thread that waits for space holds no group's mutex, because the cleaner appends to the same groups.
 //! 5. Appended images are not findable before [`OutOfPlace::finish`] has synced them.
 //! 6. A failed write to an open segment stops the store before the group's mutex is released, because an opening would
 //!    find no batch after the gap that it may have left.

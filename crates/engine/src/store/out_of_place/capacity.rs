@@ -3,8 +3,8 @@
 //! Rules
 //! 1. Every reserved page can be written at any compressed size: the segments, filled to [`FULLEST_PCT`], hold all
 //!    pages uncompressed, in addition to the open segments, the cleaner's reserve, and a batch of each lane in flight.
-//!    (Until a batch is published, its pages take room twice, and its segments are not cleaned.) So cleaning always
-//!    finds a segment that gains room.
+//!    (Until a batch is published, its pages use space twice, and its segments are not cleaned.) So cleaning always
+//!    finds a segment that frees space.
 //! 2. In addition the file grows while the segments are fuller than the user's `segment_fill_pct`: cleaning emptier
 //!    segments copies less.
 //! 3. A store has as many groups as the device has streams for lifetimes. On a device without streams, concurrent

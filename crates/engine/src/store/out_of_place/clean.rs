@@ -13,7 +13,7 @@
 //!    cleaning needs no separate syncs.
 //! 2. A flush that finds no free segment outside the reserve runs a step itself, because no other thread cleans.
 //! 3. One thread cleans at a time, until its copies are durable. A second victim is taken only if the free segments
-//!    have room for all its images, so copies find room, also after a crash.
+//!    have space for all its images, so copies find space, also after a crash.
 
 use super::OutOfPlace;
 use super::appender::{AppendSource, Appended, PageImage};
@@ -63,7 +63,7 @@ impl OutOfPlace {
     /// Frees segments during a batch (rule 1): grows the file, or copies live images out of segments. These are free
     /// after the sync of `done`, until which the caller keeps the guard, and one more sync.
     pub(super) fn clean_concurrently(&self, done: &mut Appended) -> Result<Option<MutexGuard<'_, AlignedBuf>>> {
-        // The thread that cleans now makes room for the batches of the others as well.
+        // The thread that cleans now frees space for the batches of the others as well.
         let Some(mut buffer) = self.cleaning.try_lock().filter(|_| self.is_low(done)) else { return Ok(None) };
         while self.is_low(done) && self.grow_to_wanted()? {}
         self.copy_victims(&mut buffer, done, 0)?;

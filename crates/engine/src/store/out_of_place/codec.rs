@@ -80,7 +80,7 @@ fn compress(page: &[u8], out: &mut [u8], compression: PageCompression) -> Option
         PageCompression::Off | PageCompression::Auto => None,
         #[cfg(feature = "lz4")]
         PageCompression::Lz4 => with_kept(&LZ4_OUT, |scratch| {
-            // It needs room for the worst case.
+            // It needs space for the worst case.
             scratch.resize(lz4_flex::block::get_maximum_output_size(page.len()), 0);
             let length = lz4_flex::block::compress_into(page, scratch).ok()?;
             out.get_mut(..length)?.copy_from_slice(&scratch[..length]);

@@ -125,7 +125,7 @@ impl OutOfPlace {
     /// Opens the store that was scanned and resolved.
     ///
     /// # Errors
-    /// The disk has no room for its pages, an I/O error.
+    /// The disk has no space for its pages, an I/O error.
     pub(crate) fn open(
         data: Arc<dyn Device>,
         geometry: StoreGeometry,
@@ -163,7 +163,7 @@ impl OutOfPlace {
             store.wake().map_err(Error::of_room)?;
             ends.iter().try_for_each(|found| store.put_end_of(found))?;
             store.sync()?;
-            // A file that an older version filled has no room for batches on their way.
+            // A file that an older version filled has no space for batches on their way.
             match store.reserve_all(capacity::guaranteed_segments) {
                 Err(error) if error.is_full() => store.reserve_all(capacity::min_segments)?,
                 reserved => reserved?,

@@ -9,7 +9,7 @@
 //!    because the opening has to find the same ranges: the close first makes the end of every segment durable, whose
 //!    summary says how far the batches reach. Of a larger store an opening reserves the free segments, because programs
 //!    that copy files leave holes where nothing was written.
-//! 3. If [`WORTH_BYTES`] are dead, segments are cleaned, as far as free segments have room: so the live images of the
+//! 3. If [`WORTH_BYTES`] are dead, segments are cleaned, as far as free segments have space: so the live images of the
 //!    store are in few segments, also after it was large.
 //! 4. On a device of fixed length nothing is released.
 //!

@@ -311,7 +311,7 @@ impl Segments {
     }
 
     /// Chooses a segment to clean, when the newest batch is `newest`, and holds it (rule 1) until it is
-    /// [published](Self::publish) as a batch is; `None` if none gains room.
+    /// [published](Self::publish) as a batch is; `None` if none frees space.
     pub(super) fn take_victim(&self, newest: u64, sizes: Sizes) -> Option<Victim> {
         let mut inner = self.inner.lock();
         let numbered = inner.table.iter().enumerate();

@@ -8,14 +8,14 @@
 //! 4. The file is truncated. A crash before leaves free segments.
 //!
 //! Rules
-//! 1. The remaining segments have room for all reserved pages, with the fill of the option ([`super::capacity`], rules
+//! 1. The remaining segments have space for all reserved pages, with the fill of the option ([`super::capacity`], rules
 //!    1 and 2).
 //! 2. While the store is in use, segments are cleaned for a truncation only while the file is more than twice as long
 //!    as needed: then they are half empty on average. The file is truncated only by a worthwhile part.
 //! 3. A device of fixed length keeps its segments.
 //! 4. If live pages are spread evenly, no segment is free: then the emptiest of the remaining segments is cleaned,
-//!    until there is room for the pages of the last ones. The remaining segments have on average the fill of the
-//!    option, so one of them is at most as full, and each such cleaning gains room.
+//!    until there is space for the pages of the last ones. The remaining segments have on average the fill of the
+//!    option, so one of them is at most as full, and each such cleaning frees space.
 //!
 //! The caller prevents calls of [`reserve`](crate::store::PageStore::reserve) meanwhile.
 

@@ -25,7 +25,7 @@ pub struct SyntheticStore {
     pub segment_bytes: u64,
     /// Segments, the region at the start of the file not counted.
     pub segments: u32,
-    /// From a page to the one that was written next: 1 for pages that were written in order.
+    /// Distance of consecutively written pages: 1 for pages written in order.
     pub stride: u32,
 }
 

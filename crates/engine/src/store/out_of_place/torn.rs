@@ -10,7 +10,7 @@
 //!    because the mark is read after the checkpoint was chosen ([`crate::pool::cleaner::checkpoint`]): a page whose
 //!    batch is above the mark still holds the checkpoint back. On a device with streams one batch may be durable and
 //!    above the mark: one that was synced before an older one of another group.
-//! 4. An image that cannot be read counts as one that does not verify.
+//! 4. An unreadable image counts as an image that does not verify.
 
 use super::map::Location;
 use crate::types::{Lsn, PageNo};

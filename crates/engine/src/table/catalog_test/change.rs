@@ -73,7 +73,7 @@ fn records_that_grow_by_more_than_one_may_have_are_left_as_they_are() {
     assert_eq!(lengths(made.trees()), [75; 10]);
 }
 
-/// Whatever room a leaf has left: two records that grow need it for both.
+/// Whatever space a leaf has left: two records that grow need it for both.
 #[test]
 fn records_that_grow_have_room_together() {
     for count in 20..60 {

@@ -66,7 +66,7 @@ macro_rules! read_by {
 #[allow(unused_imports, reason = "used by the features")]
 pub(crate) use {read_by, values_from};
 
-/// So that a conversion that always succeeds is tried as one that can fail.
+/// Lets a conversion that always succeeds be used as a fallible one.
 impl From<std::convert::Infallible> for crate::Error {
     fn from(never: std::convert::Infallible) -> crate::Error {
         match never {}

@@ -1,7 +1,7 @@
 //! Undo streams with ended transactions that are not purged: the candidates for purge.
 //!
 //! Rules
-//! 1. A stream is here at most once; the thread that takes it out is the only one that purges it.
+//! 1. A stream is here at most once; only the thread that takes it out purges it.
 //! 2. A transaction that ends puts its stream into its thread's shard, without contention. Purge gathers the streams of
 //!    all shards once a step, before it chooses.
 

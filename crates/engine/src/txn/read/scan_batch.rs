@@ -48,7 +48,7 @@ pub(crate) enum ItemKind {
     Entry { prefix_bytes: usize, certain: bool },
 }
 
-/// Room a batch begins with: what fits on a small page fits, so that it does not grow step by step.
+/// Initial capacity of a batch: that of a small page, so that it does not grow step by step.
 const FIRST_BYTES: usize = 4096;
 const FIRST_ITEMS: usize = 4;
 

@@ -90,8 +90,8 @@ fn is_open(view: &Arc<ReadView>) -> bool {
 }
 
 impl ViewList {
-    /// Opens a view that sees all transactions that had left the active set when its clock showed `asked`: the newest,
-    /// or one that `fill` makes. `now_ms` is asked when no transaction has the view open.
+    /// Opens a view that sees all transactions that had left the active set when its clock showed `asked`: the newest
+    /// view, or a view by `fill`. `now_ms` is called when no transaction has the view open.
     pub(super) fn open(
         &mut self,
         asked: u64,

@@ -11,7 +11,7 @@ mod active;
 use active::{ActiveSet, Cut};
 use loom::sync::Arc;
 
-/// A set of two shards, with room for ids.
+/// A set of two shards, with space for ids.
 fn set() -> Arc<ActiveSet> {
     let set = ActiveSet::new(1, 2);
     set.raise_limit(100);

@@ -2,7 +2,7 @@
 //!
 //! Rules
 //! 1. An attempt changes nothing before it has checked all conditions: the row is free, the undo page is latched and
-//!    has room, the leaf has room.
+//!    has space, the leaf has space.
 //! 2. A missing condition is resolved with no latch held ([`unblock`]), and the attempt starts again from the root.
 //! 3. If the last page of its undo stream cannot be read, a transaction without writes releases the stream and binds
 //!    another.

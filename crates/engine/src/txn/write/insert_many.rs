@@ -2,8 +2,8 @@
 //!
 //! Rules
 //! 1. Consecutive rows for one leaf are inserted under one latch and in one mini-transaction, with their undo records,
-//!    up to the first obstacle: an existing row with the key, a lock, a page without room. The row with the obstacle is
-//!    the first of the next mini-transaction, which resolves it like a single insertion.
+//!    up to the first obstacle: an existing row with the key, a lock, a full page. The row with the obstacle is the
+//!    first of the next mini-transaction, which resolves it like a single insertion.
 //! 2. Each row has its own undo record, so readers, rollback and purge see the same as after single insertions.
 //! 3. A leaf that consecutive rows have filled is reported to the pool ([`LeafFill`]).
 //! 4. The entries of these rows follow after the mini-transaction. Meanwhile the rows have implicit locks.

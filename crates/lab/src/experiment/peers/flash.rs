@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 const BESIDE_BYTES: u64 = 384 << 20;
 const BLOCK_BYTES: u64 = 4096;
 
-/// Room on the device: for TPC-C one and a half times the rows, for other data three times, as that engine needs which
+/// Space on the device: for TPC-C one and a half times the rows, for other data three times, as that engine needs which
 /// takes most (measured: 1.2 and 2.3 times).
 pub(super) fn capacity_bytes(plan: &Plan, point: &Point<'_>) -> u64 {
     let rows = data(plan.scale, point);

@@ -179,7 +179,8 @@ fn is_mapped(file: &File, from: u64, end: u64, refused: u32) -> bool {
         map.extent_count = BATCH as u32;
         let mut request = MapRequest { map, extents };
         // SAFETY: the descriptor is open while `file` is borrowed; the kernel reads the header and writes at most
-        // `extent_count` extents after it, which is what `MapRequest` has room for, laid out as the kernel lays it out.
+        // `extent_count` extents after it, which is what `MapRequest` has space for, laid out as the kernel lays it
+        // out.
         let asked = unsafe { libc::ioctl(file.as_raw_fd(), FileMap::REQUEST, &raw mut request) };
         (map, extents) = (request.map, request.extents);
         if asked != 0 || map.mapped_extents == 0 {

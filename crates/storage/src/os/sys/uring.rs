@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 /// Requests in flight at most.
 const RING_ENTRIES: u32 = 128;
 
-/// Result of a batch of writes: the index of one that failed, and why.
+/// Result of a batch of writes: the index of a failed write, and its error.
 type BatchResult = Result<(), (usize, Error)>;
 
 /// The rings of a device: as many as the largest number of concurrent batches.

@@ -5,11 +5,11 @@ use std::collections::{BTreeSet, VecDeque};
 /// The kind of a dependency between two nodes (Adya).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
-    /// It wrote the version before the other's.
+    /// It wrote the version before that of the other.
     Ww,
-    /// It wrote what the other read.
+    /// It wrote the version that the other read.
     Wr,
-    /// It read the version before the one that the other wrote.
+    /// It read the version before that of the other.
     Rw,
     /// It was over when the other began.
     Order,

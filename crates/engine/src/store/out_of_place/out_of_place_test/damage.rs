@@ -27,7 +27,7 @@ fn batches_of(storage: &StorageSet, segment: u64) -> Vec<u64> {
 
 #[test]
 fn a_damaged_header_makes_no_page_disappear() {
-    // With room enough nothing is cleaned, and these stay in the first segments.
+    // With enough space nothing is cleaned, and these stay in the first segments.
     let (storage, store) = new_store_of(4096);
     for (lsn, first) in (1..).zip((20..119).step_by(9)) {
         write(&*store, &(first..first + 9).collect::<Vec<u32>>(), lsn, FlushLane::FlushList).unwrap();
@@ -312,7 +312,7 @@ fn of_two_versions_of_page_0_with_one_lsn_the_one_changed_more_often_counts() {
     assert_eq!([changes(&storage), changes(&storage.cut(1))], [3, 3]);
 }
 
-/// Segments that cannot be read are not cleaned: the store takes more room, and continues.
+/// Segments that cannot be read are not cleaned: the store takes more space, and continues.
 #[test]
 fn a_segment_that_cannot_be_read_is_passed_over() {
     let (storage, faults, stats) = (StorageSet::memory(), Faults::new(), Arc::new(Stats::default()));

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A store of `pages` on a disk that has room for what they need, and no more, and keeps this many lifetimes apart.
+/// A store of `pages` on a disk that has space for what they need, and no more, and keeps this many lifetimes apart.
 fn full_store(geometry: StoreGeometry, pages: u32, lifetime_streams: usize) -> OutOfPlace {
     let segments = capacity::guaranteed_segments(pages, geometry.sizes(lifetime_streams));
     let memory = MemoryDevice::new().with_lifetime_streams(lifetime_streams);
@@ -130,7 +130,7 @@ fn all_lanes_at_once_find_room_on_a_full_disk() {
     }
 }
 
-/// The reserve is what is free, and the room of the segment that the cleaner took from it.
+/// The reserve is what is free, and the space of the segment that the cleaner took from it.
 #[test]
 fn a_flush_leaves_the_cleaners_reserve_alone() {
     let store = full_store(geometry(), NEW_PAGES, 1);
@@ -194,7 +194,7 @@ fn more_pages_than_segments_hold_are_refused() {
     assert_eq!(store.pages().unwrap(), pages);
 }
 
-/// A file that an older version filled has no room for batches on their way.
+/// A file that an older version filled has no space for batches on their way.
 #[test]
 fn a_full_store_of_an_older_version_opens() {
     let pages = 512;
@@ -214,7 +214,7 @@ fn a_full_store_of_an_older_version_opens() {
     assert!(store.reserve(pages..pages + 1).unwrap_err().is_full());
 }
 
-/// As after crashes in the middle of cleaning: no segment is left for copies, though the disk has room.
+/// As after crashes in the middle of cleaning: no segment is left for copies, though the disk has space.
 #[test]
 fn copies_that_find_no_segment_let_the_file_grow() {
     let memory: Arc<dyn Device> = Arc::new(MemoryDevice::new());
@@ -231,7 +231,7 @@ fn copies_that_find_no_segment_let_the_file_grow() {
     all.iter().for_each(|page| assert_holds(&store, *page, if page % 4 == 2 { 2 } else { 1 }, "cleaned"));
 }
 
-/// There is no room for an open segment for each stream.
+/// There is no space for an open segment for each stream.
 #[test]
 fn a_full_store_opens_on_a_device_with_more_streams() {
     let pages = 5000;
