@@ -26,7 +26,7 @@ pub(crate) struct OpenStream {
     row: ValuesOut,
 }
 
-/// What happened to a row, or to a table.
+/// The kind of a change, of a row or of a table.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub enum highwater_change_kind {
@@ -47,7 +47,7 @@ pub struct highwater_change {
     /// Number of the transaction: they ascend, with gaps. It is the position from which to continue, once all changes
     /// of the transaction were taken.
     pub sequence: u64,
-    /// When it was about to commit: microseconds since 1970-01-01T00:00:00Z.
+    /// Time immediately before the commit, or of the prepare: microseconds since 1970-01-01T00:00:00Z.
     pub unix_us: i64,
     /// Name of the table, as it was then.
     pub table: *const c_char,

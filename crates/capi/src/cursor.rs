@@ -34,7 +34,7 @@ pub(crate) struct OpenCursor {
     values: ValuesOut,
 }
 
-/// Where `highwater_cursor_seek` goes. Values are of the first columns of the cursor's index.
+/// The target of `highwater_cursor_seek`. Values are of the first columns of the cursor's index.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub enum highwater_seek {

@@ -150,7 +150,7 @@ pub extern "C" fn highwater_create_table(
     named(db, name, table, error, |db, name| Ok(db.create_table(name, handle::get(schema)?.lock().clone())?))
 }
 
-/// The table of a name; it is created if there is none, and refused if it is not as the schema says.
+/// The table with a name. It is created if it does not exist, and refused if it differs from the schema.
 #[unsafe(no_mangle)]
 pub extern "C" fn highwater_table_or_create(
     db: *mut highwater_db,
@@ -291,7 +291,7 @@ pub extern "C" fn highwater_tables(
     })
 }
 
-/// How many names there are; 0 of null.
+/// Number of names; 0 for null.
 #[unsafe(no_mangle)]
 pub extern "C" fn highwater_names_count(names: *const highwater_names) -> usize {
     handle::get(names).map_or(0, Vec::len)

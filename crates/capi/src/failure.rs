@@ -11,7 +11,7 @@ use highwater::Error;
 use std::ffi::{CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What a function returns.
+/// The result of a function.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum highwater_code {
@@ -79,7 +79,7 @@ pub enum highwater_code {
 
 use highwater_code::*;
 
-/// Why a call failed.
+/// The error of a failed call.
 pub struct highwater_error {
     _opaque: [u8; 0],
 }
@@ -215,7 +215,7 @@ pub extern "C" fn highwater_error_code(error: *const highwater_error) -> highwat
     handle::get(error).map_or(HIGHWATER_OK, |described| described.code)
 }
 
-/// What happened, and what to do about it, in UTF-8; "" of null. It lives as long as the error.
+/// The message of an error, with the remedy, in UTF-8; "" for null. It lives as long as the error.
 #[unsafe(no_mangle)]
 pub extern "C" fn highwater_error_message(error: *const highwater_error) -> *const c_char {
     handle::get(error).map_or(c"".as_ptr(), |described| described.message.as_ptr())

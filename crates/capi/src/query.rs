@@ -128,18 +128,18 @@ pub extern "C" fn highwater_get_locked(
     })
 }
 
-/// Which rows a scan goes through, and how. One of zeros goes through all rows in the order of the primary key. Values
-/// are of the first columns of the index, in its order.
+/// The parameters of a scan. With all zeros it reads all rows in the order of the primary key. Values are of the first
+/// columns of the index, in its order.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct highwater_scan {
-    /// Name of the index in whose order; null: the primary key.
+    /// Name of the index; null: the primary key.
     pub index: *const c_char,
-    /// From the first row whose key begins with these values or is greater; a count of 0: from the beginning.
+    /// Start: the first row whose key begins with these values or is greater; a count of 0: the beginning.
     pub from: *const highwater_value,
     /// Their number.
     pub from_count: usize,
-    /// To the last row whose key begins with these values or is smaller; a count of 0: to the end.
+    /// End: the last row whose key begins with these values or is smaller; a count of 0: the end.
     pub to: *const highwater_value,
     /// Their number.
     pub to_count: usize,
@@ -159,13 +159,13 @@ pub struct highwater_scan {
     pub lock: i32,
     /// A `highwater_wait`.
     pub wait: i32,
-    /// Whether rows whose key begins with the values of `from` are left out.
+    /// Whether rows whose key begins with the values of `from` are excluded.
     pub from_exclusive: bool,
-    /// Whether rows whose key begins with the values of `to` are left out.
+    /// Whether rows whose key begins with the values of `to` are excluded.
     pub to_exclusive: bool,
     /// Whether the last column of `prefix`, text or bytes, only begins with the last value.
     pub starts_with: bool,
-    /// Whether it goes backward, from the last row to the first.
+    /// Whether it reads backward, from the last row to the first.
     pub reverse: bool,
 }
 
@@ -217,7 +217,7 @@ impl<'a> ScanValues<'a> {
         self.given.map(|given| given.limit).filter(|limit| *limit != 0).unwrap_or(u64::MAX)
     }
 
-    /// Whether it goes backward.
+    /// Whether it reads backward.
     pub(crate) fn is_reverse(&self) -> bool {
         self.given.is_some_and(|given| given.reverse)
     }

@@ -157,8 +157,8 @@ pub extern "C" fn highwater_delete(
     })
 }
 
-/// Deletes the rows of a scan (null: all rows). `deleted`, if not null, gets how many there were. All of them or, if
-/// the call fails, none.
+/// Deletes the rows of a scan (null: all rows). `deleted`, if not null, gets their number. A call that fails deletes
+/// none of them.
 #[unsafe(no_mangle)]
 pub extern "C" fn highwater_delete_rows(
     txn: *mut highwater_txn,

@@ -28,7 +28,7 @@ pub struct highwater_key_column {
     pub name: *const c_char,
     /// Whether greater values come first.
     pub descending: bool,
-    /// How many bytes of text or bytes count; 0: all. Not in a primary key.
+    /// Length of an indexed prefix of text or bytes; 0: the whole column. Not in a primary key.
     pub prefix_bytes: u16,
 }
 

@@ -59,7 +59,7 @@ pub extern "C" fn highwater_table_name(table: *const highwater_table) -> *const 
     handle::get(table).map_or(std::ptr::null(), |opened| opened.name.as_ptr())
 }
 
-/// How many columns the table has; 0 of null.
+/// Number of columns of the table; 0 for null.
 #[unsafe(no_mangle)]
 pub extern "C" fn highwater_table_columns(table: *const highwater_table) -> usize {
     handle::get(table).map_or(0, |opened| opened.columns.len())

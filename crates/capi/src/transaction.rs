@@ -21,7 +21,7 @@ pub struct highwater_txn {
 
 opaque!(highwater_txn, Arc<Transaction>, b"hw__trxn");
 
-/// What a transaction sees of others. In docs/design/isolation.md is what each level prevents.
+/// The isolation level of a transaction. docs/design/isolation.md has the anomalies that each level prevents.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub enum highwater_isolation {
@@ -35,11 +35,11 @@ pub enum highwater_isolation {
     HIGHWATER_SERIALIZABLE = 3,
 }
 
-/// What a commit waits for.
+/// The durability of a commit.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub enum highwater_durability {
-    /// What the database's option `flush_log_at_trx_commit` says.
+    /// As the database's option `flush_log_at_trx_commit` says.
     HIGHWATER_DURABILITY_DEFAULT = 0,
     /// Its redo is written and synced: the commit survives a power cut.
     HIGHWATER_DURABILITY_SYNC = 1,
@@ -49,7 +49,7 @@ pub enum highwater_durability {
     HIGHWATER_DURABILITY_NONE = 3,
 }
 
-/// How a transaction behaves. One of zeros is the default.
+/// Options of a transaction. All zeros are the defaults.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct highwater_txn_options {
@@ -62,11 +62,11 @@ pub struct highwater_txn_options {
     /// Whether a write to a row that another transaction has changed after the snapshot fails with
     /// `HIGHWATER_WRITE_CONFLICT`.
     pub first_committer_wins: bool,
-    /// Whether the snapshot is of the moment of the begin, not of the first read.
+    /// Whether the snapshot is taken at the begin, not at the first read.
     pub snapshot_at_begin: bool,
 }
 
-/// How a read locks the rows that it finds.
+/// The mode in which a read locks the rows that it finds.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub enum highwater_lock {
@@ -78,7 +78,7 @@ pub enum highwater_lock {
     HIGHWATER_LOCK_EXCLUSIVE = 2,
 }
 
-/// What a call does about locks of other transactions.
+/// The behavior of a call at locks of other transactions.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub enum highwater_wait {
@@ -295,7 +295,7 @@ pub extern "C" fn highwater_rollback(txn: *mut highwater_txn, error: *mut *mut h
     })
 }
 
-/// Frees a transaction; one that has not ended is rolled back. Null is ignored.
+/// Frees a transaction, and rolls it back if it has not ended. Null is ignored.
 #[unsafe(no_mangle)]
 pub extern "C" fn highwater_txn_free(txn: *mut highwater_txn) {
     let _ = std::panic::catch_unwind(|| {
@@ -348,7 +348,7 @@ pub extern "C" fn highwater_rollback_to(
     })
 }
 
-/// What the calls that follow, writes too, do about locks of other transactions: a `highwater_wait`. With
+/// Sets the behavior of the following calls, writes included, at locks of other transactions: a `highwater_wait`. With
 /// `timeout_ms` above 0, `HIGHWATER_WAIT_DEFAULT` waits this many milliseconds.
 #[unsafe(no_mangle)]
 pub extern "C" fn highwater_set_lock_wait(
@@ -366,7 +366,7 @@ pub extern "C" fn highwater_set_lock_wait(
     })
 }
 
-/// Interrupts the transaction's call that waits or scans, or its next one that does: it fails with
+/// Interrupts the transaction's call that waits or scans, or its next such call: the call fails with
 /// `HIGHWATER_INTERRUPTED`. May be called by any thread while the handle is not freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn highwater_interrupt(txn: *const highwater_txn, error: *mut *mut highwater_error) -> highwater_code {

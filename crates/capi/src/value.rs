@@ -9,7 +9,7 @@ use highwater::{Date, DateTime, Decimal, Time, Uuid, Value, ValueRef};
 use smallvec::SmallVec;
 use std::ffi::c_char;
 
-/// What a value is. Any integer fits any integer column that can hold the number.
+/// The kind of a value. Any integer fits any integer column that can store the number.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum highwater_kind {
@@ -47,7 +47,7 @@ use highwater_kind::*;
 pub struct highwater_bytes {
     /// The first byte.
     pub data: *const u8,
-    /// How many there are.
+    /// Number of bytes.
     pub length: usize,
 }
 
@@ -61,7 +61,7 @@ pub struct highwater_int128 {
     pub low: u64,
 }
 
-/// What a value holds, by its kind.
+/// The contents of a value, by its kind.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub union highwater_datum {
@@ -87,7 +87,7 @@ pub struct highwater_value {
     pub kind: i32,
     /// Of a decimal number: how many of its digits follow the point.
     pub scale: u32,
-    /// What it holds.
+    /// The contents.
     pub of: highwater_datum,
 }
 

@@ -29,7 +29,7 @@ use std::sync::Arc;
 const MAGIC: u64 = u64::from_le_bytes(*b"hwDisk01");
 const FIRST_FILE: u64 = 1 << 20;
 
-/// Which stream each placement goes to.
+/// The stream of each placement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlacementStreams([u8; Placement::ALL.len()]);
 
@@ -93,7 +93,7 @@ impl std::str::FromStr for PlacementStreams {
     }
 }
 
-/// How to lay a database out on an emulated disk.
+/// Options of a database on an emulated disk.
 #[derive(Clone, Debug)]
 pub struct EngineDiskOptions {
     /// The disk.
@@ -102,7 +102,7 @@ pub struct EngineDiskOptions {
     pub redo_bytes: u64,
     /// Most bytes the doublewrite file may have.
     pub doublewrite_bytes: u64,
-    /// Which stream each placement goes to.
+    /// The stream of each placement.
     pub streams: PlacementStreams,
 }
 

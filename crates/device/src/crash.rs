@@ -33,7 +33,7 @@ const BLOCK: u64 = 4096;
 struct Entry {
     offset: u64,
     old: Box<[u8]>,
-    /// When the write completes.
+    /// Time at which the write completes.
     done_ns: u64,
     /// Time from which the write is durable: [`NEVER`] until a flush.
     durable_ns: u64,
@@ -47,7 +47,7 @@ impl Entry {
     }
 }
 
-/// What a power cut did.
+/// The effect of a power cut.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CutReport {
     /// The seed that chose the outcome.

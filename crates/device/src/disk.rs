@@ -54,7 +54,7 @@ pub struct DiskOptions {
     pub crashes: bool,
     /// A file for the bytes; memory if none.
     pub backing: Option<PathBuf>,
-    /// What was written to the device before its time begins: wear and mapping only, no bytes.
+    /// The ageing of the device before its time begins: wear and mapping only, no bytes.
     pub age: Age,
 }
 

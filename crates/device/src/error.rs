@@ -34,7 +34,7 @@ pub enum DeviceError {
     NoSuchStream {
         /// The requested stream.
         stream: u32,
-        /// How many the device has.
+        /// Number of streams of the device.
         streams: u32,
     },
     /// The device failed at a power cut or because of wear: every request fails from then on.

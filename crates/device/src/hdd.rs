@@ -101,7 +101,7 @@ pub fn wd10ezex() -> HddConfig {
     }
 }
 
-/// Where the values of [`wd10ezex`] come from.
+/// The sources of the values of [`wd10ezex`].
 pub const SOURCES_WD10EZEX: &[Source] = &[
     Source("capacity_blocks", Published, "1 TB (maker's listing); in sectors by IDEMA's rule LBA1-03: 1,953,525,168"),
     Source("rpm", Published, "maker's listing of WD10EZEX: 7200 rpm, SATA 6 Gb/s, 64 MB cache"),
@@ -134,7 +134,7 @@ pub fn sata_7200rpm() -> HddConfig {
     }
 }
 
-/// Where the values of [`sata_7200rpm`] come from.
+/// The sources of the values of [`sata_7200rpm`].
 pub const SOURCES_SATA_7200: &[Source] = &[
     Source(
         "capacity_blocks",

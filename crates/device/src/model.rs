@@ -77,7 +77,7 @@ pub trait BlockModel: Send {
     fn rest(&mut self);
 }
 
-/// How erases are spread over the erase units.
+/// The distribution of erases over the erase units.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Wear {
     /// Erase units on the device.

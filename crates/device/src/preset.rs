@@ -149,7 +149,7 @@ impl Preset {
     }
 }
 
-/// Where the values of `simple-2gb` come from.
+/// The sources of the values of `simple-2gb`.
 const SOURCES_SIMPLE: &[Source] = &[
     Source("all", Basis::Assumed, "the independent check in addition to the recorded traces uses this model"),
     Source("timing", Basis::Assumed, "round figures of a data-centre TLC drive; the independent check has no times"),

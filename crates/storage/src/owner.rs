@@ -12,7 +12,7 @@ use crate::os::sys::call_after_fork;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// How many times this process, its parent, and so on were forked, counted in each child.
+/// Number of forks from the first process to this one, counted in each child.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
 extern "C" fn count_fork() {

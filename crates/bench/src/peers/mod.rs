@@ -130,7 +130,7 @@ impl PeerWorkload {
     }
 }
 
-/// What is done.
+/// The task: a load or a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Task {
@@ -157,7 +157,7 @@ pub struct Request {
     pub subject: String,
     /// The workload.
     pub workload: PeerWorkload,
-    /// What is done.
+    /// The task: a load or a run.
     pub task: Task,
     /// Folder of the database.
     pub folder: PathBuf,

@@ -40,7 +40,7 @@ impl std::str::FromStr for JournalMode {
     }
 }
 
-/// What to create on the device.
+/// The file system to create on the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileSystemKind {
     /// ext4 with a journal.
@@ -64,7 +64,7 @@ pub struct MountOptions {
     pub disk: DiskOptions,
     /// The mount point; the folder is created if it does not exist.
     pub mountpoint: PathBuf,
-    /// What to create on the device.
+    /// The file system to create on the device.
     pub file_system: FileSystemKind,
     /// Whether to create a file system, or to mount the existing one (of a backing file).
     pub format: bool,

@@ -10,7 +10,7 @@ use crate::trace::ranges::{NamedRange, StreamRule};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// When requests arrive.
+/// The arrival of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pace {
@@ -77,7 +77,7 @@ pub struct ReplayOptions {
     pub age: Age,
     /// Number of passes.
     pub passes: u32,
-    /// When requests arrive.
+    /// The arrival of requests.
     pub pace: Pace,
     /// Host bytes between two samples; by default a tenth of the capacity.
     pub sample_bytes: Option<u64>,

@@ -19,7 +19,7 @@ pub struct ReplayResult {
     pub device: DeviceConfig,
     /// Its capacity.
     pub capacity_bytes: u64,
-    /// How it was aged.
+    /// The ageing.
     pub age: Age,
     /// The arrival of requests.
     pub pace: Pace,
@@ -108,9 +108,9 @@ pub struct GroupResult {
     pub written_bytes: u64,
     /// Bytes read from it.
     pub read_bytes: u64,
-    /// How often a block of it was written, on average.
+    /// Mean number of writes of a block.
     pub writes_per_block: f64,
-    /// How often a block that was written at all was written, on average.
+    /// Mean number of writes of a block that was written at least once.
     pub writes_per_written_block: f64,
 }
 

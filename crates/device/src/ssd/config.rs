@@ -53,7 +53,7 @@ pub struct SsdConfig {
     pub power_loss_protection: bool,
     /// Times of the flash and of the interface.
     pub timing: SsdTiming,
-    /// What the device promises about power cuts.
+    /// The device's promises about power cuts.
     pub promises: Promises,
 }
 

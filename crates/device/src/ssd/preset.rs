@@ -53,7 +53,7 @@ pub fn samsung_850_pro_256gb() -> SsdConfig {
     }
 }
 
-/// Where the values of [`samsung_850_pro_256gb`] come from.
+/// The sources of the values of [`samsung_850_pro_256gb`].
 pub const SOURCES_850_PRO: &[Source] = &[
     Source(
         "capacity_blocks",
@@ -121,7 +121,7 @@ pub fn samsung_960_pro_512gb() -> SsdConfig {
     }
 }
 
-/// Where the values of [`samsung_960_pro_512gb`] come from.
+/// The sources of the values of [`samsung_960_pro_512gb`].
 pub const SOURCES_960_PRO: &[Source] = &[
     Source(
         "capacity_blocks",
@@ -190,7 +190,7 @@ pub fn samsung_pm953_960gb() -> SsdConfig {
     }
 }
 
-/// Where the values of [`samsung_pm953_960gb`] come from.
+/// The sources of the values of [`samsung_pm953_960gb`].
 pub const SOURCES_PM953: &[Source] = &[
     Source(
         "capacity_blocks",
@@ -243,7 +243,7 @@ pub fn datacenter_nvme() -> SsdConfig {
     }
 }
 
-/// Where the values of [`datacenter_nvme`] come from.
+/// The sources of the values of [`datacenter_nvme`].
 pub const SOURCES_DATACENTER: &[Source] = &[
     Source(
         "capacity_blocks",

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 /// Longest line: some numbers and a name, or a heading.
 const LINE_BYTES: u64 = 4096;
 
-/// What the lines of a format mean.
+/// The parser of a format's lines.
 pub(super) trait Lines {
     /// The request of a line, which is trimmed and not empty; `None` if it has none. Lines count from 1.
     ///
@@ -40,7 +40,7 @@ impl<L: Lines> TextEvents<L> {
         TextEvents { reader, path, line: Vec::with_capacity(64), number: 0, failed: false, lines }
     }
 
-    /// What the format remembers of the lines read.
+    /// The parser, with its state after the lines read.
     pub(super) fn into_lines(self) -> L {
         self.lines
     }

@@ -63,7 +63,7 @@ struct Known {
 struct Allotment {
     next: u64,
     end: u64,
-    /// How many were given since a cut last came to the shard, and between the two before that did.
+    /// Number of ids assigned since the last cut reached the shard, and between the two previous cuts.
     given: u64,
     given_before: u64,
 }
@@ -97,7 +97,7 @@ impl Members {
     }
 }
 
-/// What a cut found, besides the active ids.
+/// The result of a cut, in addition to the active ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cut {
     /// Ids from here on were not given yet.
@@ -108,7 +108,8 @@ pub(crate) struct Cut {
     pub(crate) clock: u64,
 }
 
-/// What a cut writes, on one cache line. Others write it once after a cut: who changes a shard, who leaves.
+/// The words that a cut writes, on one cache line. Other threads write them once after a cut: the next thread that
+/// changes a shard, and the next one that leaves.
 #[derive(Debug)]
 struct Cuts {
     clock: AtomicU64,

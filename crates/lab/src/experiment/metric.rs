@@ -41,7 +41,7 @@ kind_of_name! {
     Info
 }
 kind_of_name! {
-    /// What is varied: a part of the setting of a cell.
+    /// A varied axis: a part of the setting of a cell.
     Axis
 }
 

@@ -64,7 +64,7 @@ crate::names!(SetFile { Data => "data", Redo => "redo", Doublewrite => "doublewr
 
 /// The data keys of a folder.
 pub struct DataKeys {
-    /// How many times the user's key was changed.
+    /// Number of changes of the user's key.
     changes: u64,
     keys: [FileKey; KEYS],
     /// For devices that are not files: the table that files would have.

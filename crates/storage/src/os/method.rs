@@ -12,7 +12,7 @@
 use super::sys::{self, OpenFlags, WriteLifetime};
 use std::str::FromStr;
 
-/// How files are written and made durable (InnoDB's names).
+/// The flush method: the way in which files are written and made durable (InnoDB's names).
 ///
 /// # File systems
 /// Tried on Linux with ext4 (blocks of 1 and 4 KiB), XFS, Btrfs, tmpfs, and overlayfs over ext4; every method works on

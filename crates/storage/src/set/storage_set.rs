@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub struct SetOptions {
     /// Folder of the redo file, if it is not the database's own; or a block device that is the redo file.
     pub log_dir: Option<PathBuf>,
-    /// How files are written and made durable.
+    /// The flush method.
     pub flush_method: FlushMethod,
     /// Redo goes through the page cache whatever the method: for commits that only write (not sync) their redo.
     pub cached_redo: bool,

@@ -26,7 +26,7 @@ pub enum When {
 pub struct Drawn {
     /// Its name in the engine's table.
     pub name: &'static str,
-    /// When it is drawn.
+    /// The time at which it is drawn.
     pub when: When,
     /// The values, each as likely as the others.
     pub values: &'static [&'static str],

@@ -112,7 +112,7 @@ impl Scene {
 #[derive(Clone, Default)]
 pub(crate) struct Player {
     pub oracle: Oracle,
-    /// What was played.
+    /// The played calls.
     pub played: Played,
     /// Commits and schema changes that were acknowledged.
     pub acknowledged: u64,

@@ -52,7 +52,7 @@ const COLUMNS: &[Column] = &[
     column("field9", Type::Text(FIELD_BYTES as u32)),
 ];
 
-/// Which core workload.
+/// The core workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Letter {
     /// Half reads, half updates.
@@ -108,7 +108,7 @@ const KINDS: &[&str] = &["read", "update", INSERT, "scan", "read_modify_write"];
 /// Options.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Which core workload.
+    /// The core workload.
     pub letter: Letter,
     /// Records loaded.
     pub records: u64,

@@ -223,7 +223,7 @@ pub(crate) fn was_used(file: &dyn Device) -> Result<bool> {
 
 /// A copy that a whole directory lists. Of a page that redo recreates there is none: something else is at that place.
 pub(crate) struct Copy {
-    /// Where it begins.
+    /// Offset of the copy.
     pub at: u64,
     pub page_no: PageNo,
     pub lsn: Lsn,
