@@ -195,7 +195,7 @@ impl Disk {
         }
     }
 
-    /// As [`write`](Self::write), but returns at once, so many writes can be in flight.
+    /// As [`write`](Self::write), but returns at once, so that several writes can be in flight.
     pub fn begin_write(&self, offset: u64, data: &[u8], stream: u8) -> Result<Ticket> {
         let len = data.len() as u64;
         self.check(offset, len)?;
