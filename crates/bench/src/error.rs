@@ -1,4 +1,4 @@
-//! The one error type of the bench and of what is built on it.
+//! The error type of the bench and of the crates above it.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,5 @@
-//! Ageing: what was written to a device before it is measured. A new drive has no valid data to copy, so every
-//! workload looks better on it.
+//! Ageing: writes to a device before it is measured. A new drive has no valid data to copy, so every workload looks
+//! better on it.
 
 use crate::error::{DeviceError, Result};
 use crate::labels::Labels;

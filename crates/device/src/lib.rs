@@ -8,17 +8,17 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | [`error`], [`promises`], [`clock`] | errors, what a device promises, virtual and real time |
+//! | [`error`], [`promises`], [`clock`] | errors, the promises of a device, virtual and real time |
 //! | [`model`] | the interface of an emulated device: requests in, completion times and counters out |
 //! | [`ssd`], [`hdd`] | the two models |
 //! | [`preset`], [`preset_file`] | devices by name; devices that a file describes |
-//! | [`labels`], [`age`] | what each block is; what was written before |
+//! | [`labels`], [`age`] | the label of each block; writes before a measurement |
 //! | [`store`], [`image`] | bytes, bytes at a moment |
 //! | [`crash`], [`disk`] | power cuts; all of it together: a disk with data |
 //! | [`trace`], [`histogram`] | recorded requests, named ranges, stream rules; latencies |
-//! | [`replay`], [`report`] | a trace on a device; what it found, as text and as a page |
-//! | [`usage`] | what a device did between two moments |
-//! | [`guard`] | what is cleaned up if this process dies |
+//! | [`replay`], [`report`] | a trace on a device; its result as text and as a page |
+//! | [`usage`] | the work of a device between two moments |
+//! | [`guard`] | clean-up if this process dies |
 //! | [`adapter`] | an engine on a device, in process |
 //! | [`mount`] | a device under a real file system |
 //!

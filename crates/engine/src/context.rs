@@ -1,5 +1,4 @@
-//! What every layer above the log works with: buffer pool, redo log, counters, and the fail-stop switch of one
-//! database.
+//! The context of every layer above the log: buffer pool, redo log, counters, and the fail-stop switch of one database.
 
 use crate::log::Log;
 use crate::pool::Pool;

@@ -1,4 +1,4 @@
-//! The database, and what is done with tables by their names.
+//! The database, and operations on tables by name.
 
 use crate::abi::{
     Array, Bytes, ColumnDefinition, Columns, ColumnsOut, Context, IndexDefinition, TableChanges, TableDefinition,

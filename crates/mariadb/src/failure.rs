@@ -1,4 +1,4 @@
-//! Codes of results, and what a thread's last failure was.
+//! Codes of results, and the last failure of a thread.
 
 use crate::abi::Bytes;
 use highwater::{Error, Result};

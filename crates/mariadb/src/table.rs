@@ -1,4 +1,4 @@
-//! An open table: what one handler of the server has.
+//! An open table, which belongs to one handler of the server.
 
 use crate::abi::{Array, Bytes, Columns, Context, TableInfo};
 use crate::database::{Database, SharedTable};

@@ -1,4 +1,4 @@
-//! Two phases: what the server does as the coordinator of its binary log, and XA.
+//! Two-phase commit: the calls of the server as the coordinator of its binary log, and XA.
 
 use crate::abi::{Bytes, Context, XidParts};
 use crate::database::Database;

@@ -1,4 +1,4 @@
-//! How the rows and index entries of a key-value engine are laid out.
+//! The layout of rows and index entries in a key-value engine.
 //!
 //! Rules
 //! 1. A row is its primary key and a value with all other columns; no column is kept twice.

@@ -1,4 +1,4 @@
-//! What is set of an engine that is compared: the same for all, as far as it has such a thing.
+//! The settings of the compared engines: the same for all, as far as an engine has such a setting.
 //!
 //! Rules
 //! 1. `cache_bytes` is all that an engine may keep of the data in memory of its own: pages or blocks, and what was

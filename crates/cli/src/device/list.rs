@@ -1,5 +1,5 @@
-//! `highwater device list`: the presets, their main figures, and where each parameter comes from; a preset as a file
-//! that `--device` reads.
+//! `highwater device list`: the presets, their main figures, and the source of each parameter; a preset as a file that
+//! `--device` reads.
 
 use crate::failure::Failure;
 use crate::output::{Json, Lines, json_must_be_writable, write_json};

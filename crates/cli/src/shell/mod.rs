@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `words` | a line becomes words |
 //! | `commands` | words become a command; the help |
-//! | `complete` | what Tab offers |
+//! | `complete` | completion by Tab |
 //! | `create` | the definition of a new table |
 //! | `session` | the commands carried out |
 //! | `printer` | rows as a table, CSV or JSON |

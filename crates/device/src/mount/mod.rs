@@ -2,13 +2,13 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | [`options`] | how to mount |
+//! | [`options`] | options of a mount |
 //! | `mounted` | the [`Mount`]: a disk and what is put up on it |
 //! | `stack` | FUSE, loop device, file system: put up and taken down |
-//! | `blocks` | what each block is: journal or not, its stream |
+//! | `blocks` | the label of each block: journal or not, its stream |
 //! | [`file_system`] | the disk as a file |
-//! | [`pages`], [`traffic`], [`access`] | what its requests hold, and how often blocks are written |
-//! | [`ext4`], [`host`] | where ext4 keeps its journal; the programs of this machine |
+//! | [`pages`], [`traffic`], [`access`] | the pages in its requests, and the writes of each block |
+//! | [`ext4`], [`host`] | the ranges of ext4's journal; the programs of this machine |
 //! | [`sample`], [`mod@run`] | counters of an interval; a mount until it is to end |
 //!
 //! Rules

@@ -1,4 +1,4 @@
-//! Replays a trace on an emulated device: how much wear and how much time the recorded requests would have cost.
+//! Replays of a trace on an emulated device: the wear and the time of the recorded requests.
 //!
 //! Steps
 //! 1. Build the device; resolve names and stream rules against the trace's file map ([`plan`]).

@@ -1,4 +1,4 @@
-//! Geometry: how flash is laid out, and the arithmetic between its addresses.
+//! Geometry: the layout of flash, and the arithmetic between its addresses.
 //!
 //! Terms
 //! - A *slot* holds one 4 KiB block of the host. Slots are numbered through the whole device.

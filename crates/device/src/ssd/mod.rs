@@ -14,7 +14,7 @@
 //! | `write_buffer` | blocks on their way |
 //! | `timing` | when things are busy |
 //! | `config`, `preset` | devices as values |
-//! | `counters` | what it counts |
+//! | `counters` | counters |
 
 pub mod config;
 pub mod counters;

@@ -43,15 +43,15 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `manifest` | what `backup.json` says |
+//! | `manifest` | `backup.json` |
 //! | `files` | files that are summed while they are written and read; folders |
 //! | `pages` | pages out of a store that is in use |
 //! | `take` | taking a backup |
 //! | `archive` | the archive of redo |
-//! | `maps` | how many pages a chain can have |
+//! | `maps` | the number of pages in a chain |
 //! | `chain` | backups that belong together, verified |
 //! | `until` | the moment to which redo is replayed |
-//! | `plan` | which backups and which redo lead there |
+//! | `plan` | the backups and the redo for that |
 //! | `restore` | making a database of them |
 
 pub(crate) mod archive;

@@ -1,4 +1,4 @@
-//! The moment to which a database is restored: how far redo is replayed.
+//! The moment to which a database is restored, and the end of the replayed redo.
 //!
 //! Rules
 //! 1. Redo is replayed up to exactly one group. If less than requested is replayed, that is an error, or (rule 4) noted

@@ -1,4 +1,4 @@
-//! How full a node is, and below which fill a merge is tried ([`super::merge`], rule 3).
+//! The fill of a node, and the fill below which a merge is tried ([`super::merge`], rule 3).
 
 use crate::page::Node;
 

@@ -24,9 +24,9 @@
 //!
 //! | files | what |
 //! |---|---|
-//! | `seek`, `fill`, `leaf`, `hint`, `restarts`, `found` | what is sought and found; latched leaves |
+//! | `seek`, `fill`, `leaf`, `hint`, `restarts`, `found` | targets and results of descents; latched leaves |
 //! | `parent_check`, `search`, `sibling`, `estimate`, `read_ahead`, `non_resident` | `TreeSearch`: reading the tree |
-//! | `free_classes`, `structure` | `TreeStructure`: what all structure changes have in common |
+//! | `free_classes`, `structure` | `TreeStructure`: common code of structure changes |
 //! | `split`, `merge`, `relocate`, `given_up`, `build` | structure changes, a file each |
 //! | `check` | verifying a tree |
 //! | `tree` | [`BTree`] |

@@ -1,4 +1,4 @@
-//! What splits and merges have in common: latching the pages of a change, verifying them, moving records.
+//! Common code of splits and merges: latching the pages of a change, verifying them, moving records.
 //!
 //! Rules
 //! 1. Any number of threads change a tree concurrently. Only page latches synchronize them, taken top-down, then left

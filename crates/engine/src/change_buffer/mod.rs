@@ -47,16 +47,16 @@
 //! | file | what |
 //! |---|---|
 //! | `buffer` | the pending changes in memory: shards, leaves, merging, watches |
-//! | `policy` | what is merged or carried forward when: pure functions |
+//! | `policy` | the choice of merging or carrying forward: pure functions |
 //! | `add` | making a change pending |
 //! | `tree` | the tree of operations |
 //! | `wait` | making an operation wait in the tree |
-//! | `lose` | what becomes of changes of a leaf that cannot be read |
+//! | `lose` | the loss of changes of an unreadable leaf |
 //! | `merge` | merging the operations that wait for a leaf |
-//! | `opening`, `damaged_tree` | what a database is opened with; what a damaged tree of operations takes with it |
+//! | `opening`, `damaged_tree` | the opening; the consequences of a damaged tree of operations |
 //! | `inspect` | calls for the check of a database |
 //! | `steps` | one step of the background thread; merging everything |
-//! | `frames` | the memory that the pool gives |
+//! | `frames` | the memory reserved in the pool |
 
 mod add;
 mod buffer;

@@ -1,4 +1,4 @@
-//! What all walks of trees do: claim the pages, note the problems, show keys.
+//! Common code of all walks of trees: claiming pages, noting problems, showing keys.
 //!
 //! Rule: a page that cannot be claimed is not entered.
 

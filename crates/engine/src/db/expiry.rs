@@ -1,4 +1,4 @@
-//! The removal of expired rows (`txn/expiry.rs` says what they are), and of old changes of the change log.
+//! The removal of expired rows (`txn/expiry.rs` defines them), and of old changes of the change log.
 //!
 //! Rules
 //! 1. A thread deletes them in transactions of at most [`ROWS`] rows by ordinary deletions: logged, rolled back after a

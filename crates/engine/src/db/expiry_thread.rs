@@ -1,4 +1,4 @@
-//! The thread that removes expired rows (`expiry.rs`): how it ends.
+//! The end of the thread that removes expired rows (`expiry.rs`).
 
 use super::gate::Gate;
 use super::handle_thread::HandleThread;

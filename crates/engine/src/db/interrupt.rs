@@ -1,4 +1,4 @@
-//! Which calls an [`InterruptHandle`] interrupts.
+//! The calls that an [`InterruptHandle`] interrupts.
 
 use super::database::Database;
 use super::interrupt_handle::InterruptHandle;

@@ -1,4 +1,4 @@
-//! How statements wait for locks of other transactions.
+//! Lock wait policies of statements.
 
 use super::scan::Scan;
 use super::write_txn::{HAS_NOT_ENDED, WriteTxn};

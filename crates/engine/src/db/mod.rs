@@ -5,21 +5,21 @@
 //! |---|---|
 //! | `database` | the handle; closing |
 //! | `opening`, `parts`, `creation`, `file_generations`, `probe` | the steps of an opening |
-//! | `recovery_report` | what an opening did after a crash |
+//! | `recovery_report` | the report of an opening after a crash |
 //! | `background`, `threads` | the threads; how they run, when they are started, how they end |
 //! | `backup`, `archiving` | backups; the archive of redo |
 //! | `write_txn`, `read_txn`, `locked_tables` | the calls of a transaction, and the tables it uses |
-//! | `txn_scratch` | what a transaction leaves to the next one |
+//! | `txn_scratch` | memory of a transaction that the next one reuses |
 //! | `deferred_end` | the end of a transaction that is dropped |
 //! | `prepared`, `prepared_list` | prepared transactions |
-//! | `row_calls`, `row_change` | what both APIs do to a row; what a closure makes of one |
+//! | `row_calls`, `row_change` | changes of one row by both APIs; rows in closures |
 //! | `session`, `statement` | transactions of a connection; statements of several calls |
 //! | `raw/` | the raw API: rows and keys as bytes |
 //! | `insert_many`, `delete_many` | many rows inserted or deleted by one call |
 //! | `struct_calls` | rows of structs of the program, by serde |
 //! | `upsert` | insertions that find or change their duplicate |
-//! | `lock_wait`, `interrupt` | what statements do about locks of others; ending a wait from another thread |
-//! | `interrupt_handle` | what another thread ends a wait by |
+//! | `lock_wait`, `interrupt` | wait policies of statements; ending a wait from another thread |
+//! | `interrupt_handle` | the handle by which another thread ends a wait |
 //! | `transact` | transactions that are run again |
 //! | `scan`, `scan_steps`, `visit`, `cursor` | scans; their rows shown in place; positions that live between calls |
 //! | `columns`, `column_iter` | reads of some columns |
@@ -28,13 +28,13 @@
 //! | `gate` | keeps transactions that write, schema changes and checks apart |
 //! | `schema_change`, `index_build` | tables and indexes are created, online, and dropped |
 //! | `encryption` | keys of encrypted databases |
-//! | `dropping` | what dropped tables and indexes have left is freed in the background |
+//! | `dropping` | pages of dropped tables and indexes are freed in the background |
 //! | `expiry`, `expiry_thread` | expired rows are removed in the background |
 //! | `handle_thread` | a thread that ends with the last handle of the program |
 //! | `table_ref` | tables by handle or by name |
 //! | `changes/` | the change log: row changes that committed, in order |
 //! | `compact` | pages are moved to the front of the data file, and its end is cut off |
-//! | `table_change`, `migration` | names and columns change, truncation; a table is made what a schema says |
+//! | `table_change`, `migration` | changes of names and columns, truncation; changes of a table to match a schema |
 //! | `deterministic` | a database whose steps the caller runs, without threads |
 //! | `runtime_options` | options are changed while the database is open |
 //! | `rebuild` | secondary indexes are rebuilt from the rows |

@@ -1,4 +1,4 @@
-//! What differs between the openings of users, of tests and of simulations.
+//! The differences between the openings of users, of tests and of simulations.
 
 use crate::recovery;
 use crate::store::bootstrap;

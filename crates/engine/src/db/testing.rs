@@ -1,5 +1,5 @@
-//! What set-ups of tests have in common: databases in memory, tables, rows. The tests of the public API compile this
-//! file too: it uses nothing else.
+//! Common code of tests' set-ups: databases in memory, tables, rows. The tests of the public API compile this file too:
+//! it uses nothing else.
 
 use crate::{Database, Options, Result, Schema, Type, WriteTxn};
 use highwater_storage::StorageSet;

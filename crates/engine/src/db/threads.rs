@@ -1,4 +1,4 @@
-//! The threads of a database: how they run, how some are started only when they are needed, in which order they end.
+//! The threads of a database: their loop, the start of threads on demand, the order in which they end.
 //!
 //! Rules
 //! 1. A step that fails stops the database (fail-stop) and its thread; so does a step that panics.

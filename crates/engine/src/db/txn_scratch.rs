@@ -1,4 +1,4 @@
-//! The memory of a transaction, and the tables that it has locked: what the next one gets when it has ended.
+//! The memory of a transaction, and the tables that it has locked, which the next transaction reuses.
 
 use super::locked_tables::LockedTables;
 

@@ -3,7 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `stream` | blocks: compressed, numbered, checksummed |
-//! | `packing` | how blocks are compressed |
+//! | `packing` | compression of blocks |
 //! | `head` | the JSON forms of the head and the end; a table's is in `table/definition_form.rs` |
 //! | `write` | a dump is written |
 //! | `load` | a dump is read and loaded |

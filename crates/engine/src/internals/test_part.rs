@@ -1,4 +1,4 @@
-//! Which cases of a long list a run of the tests tries.
+//! The selection of cases of a long list for a run of the tests.
 //!
 //! Rule: `HIGHWATER_TEST_PART=K/N` in the environment selects the part K, from 0, of N. Without it every case is tried.
 

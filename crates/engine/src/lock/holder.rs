@@ -1,4 +1,4 @@
-//! Who locks what: modes, owners of locks, names of rows.
+//! Lock modes, owners of locks, names of rows.
 
 use crate::sync::IdGenerator;
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -6,8 +6,8 @@
 //! | `holder.rs` | owners of locks, names of rows |
 //! | `row_locks.rs` | row locks, in shards |
 //! | `range_locks.rs`, `interval_tree.rs` | range locks, by index |
-//! | `queue.rs`, `waits.rs` | who waits for a row, in which order |
-//! | `wait_policy.rs` | whether a statement waits at all, and how long |
+//! | `queue.rs`, `waits.rs` | the queue of a row; the waiting transactions |
+//! | `wait_policy.rs` | whether and how long a statement waits |
 //! | `deadlock.rs` | cycles in the wait-for graph |
 //!
 //! Terms. A *row lock* (shared or exclusive) is on a clustered row, named by index and key. A row's own transaction id

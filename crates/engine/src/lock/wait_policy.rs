@@ -1,4 +1,4 @@
-//! What a statement does about a lock that is in its way.
+//! The wait policy of a statement at a conflicting lock.
 
 use std::time::Duration;
 

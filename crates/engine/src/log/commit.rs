@@ -1,4 +1,4 @@
-//! Group commit: what a commit waits for, and who writes and syncs for it.
+//! Group commit: the wait of a commit for durability, and the writes and syncs by the leader.
 //!
 //! Rules
 //! 1. The leader takes all redo appended before it starts; a thread that appended later waits for the next leader.

@@ -1,4 +1,4 @@
-//! How the scan distinguishes a damaged log from the end of the log.
+//! The distinction between a damaged log and the end of the log, for the scan.
 //!
 //! After a power cut, the blocks after the end may have any part of the writes since the last sync, in any order, with
 //! groups that verify. So a valid group after the end proves nothing. But each block's mark, and each header, has the

@@ -1,4 +1,4 @@
-//! Group commit: which thread leads, and which threads wait.
+//! Group commit: the leader and the waiting threads.
 //!
 //! Rules
 //! 1. There is at most one leader. A thread that finds no leader becomes it; any other thread waits, parked, in

@@ -1,4 +1,5 @@
-//! Headers on the device: creating a log, finding its newest header, what a device holds that should hold no log.
+//! Headers on the device: creation of a log, search for its newest header, the check of a device that should have no
+//! log.
 //!
 //! A header is written to the slot that does not have the newest header. After a torn write the newest header is still
 //! valid, because the redo that it needs is overwritten only after the sync.

@@ -27,16 +27,16 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `format`, `headers` | what is on the device |
+//! | `format`, `headers` | the format on the device |
 //! | `damage`, `scan`, `stream` | reading redo back, from a ring or as a stream |
-//! | `group` | which thread leads a group commit |
+//! | `group` | the leader of a group commit |
 //! | `buffer`, `space` | the log buffer; space in the ring |
 //! | `ring`, `reservation` | `Ring`: device, buffer, space, positions; reservations |
 //! | `writer` | `RingWriter`: appending, writing, syncing |
-//! | `commit` | `GroupCommit`: what a commit waits for |
+//! | `commit` | `GroupCommit`: the wait of a commit |
 //! | `ring_size`, `growth`, `shrinking` | `RingSize` |
 //! | `checkpoint` | `Checkpoints`: generations and checkpoints |
-//! | `redo_log` | [`Log`]: what the layers above call |
+//! | `redo_log` | [`Log`]: the calls of the layers above |
 //! | `keep` | redo that readers follow |
 //!
 //! Lock order: `turn` < I/O mutex < buffer mutex; the queue mutexes of `space` and `group` are leaves.

@@ -1,4 +1,4 @@
-//! The log: its parts, opening it, and its calls, each of which is one of a part.
+//! The log: its parts, its opening, and its calls, each of which a part implements.
 
 use super::checkpoint::Checkpoints;
 use super::commit::GroupCommit;

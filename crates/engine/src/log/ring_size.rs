@@ -1,4 +1,4 @@
-//! How large the ring is: the size that it may have, for its growth (`growth`) and its shrinking (`shrinking`).
+//! The size of the ring: its limits, for its growth (`growth`) and its shrinking (`shrinking`).
 
 use super::format;
 use crate::error::{Error, Result};

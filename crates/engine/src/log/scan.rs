@@ -1,4 +1,4 @@
-//! Reading the log back: where it ends, then its groups in windows of bounded size.
+//! Reading the log back: first its end, then its groups in windows of bounded size.
 //!
 //! Rules
 //! 1. The log ends at the first group that does not verify: zeros, bytes of another lap or generation, a torn or lost

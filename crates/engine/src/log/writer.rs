@@ -1,4 +1,4 @@
-//! Appending, writing and syncing: what happens under the buffer mutex and the I/O mutex.
+//! Appending, writing and syncing, under the buffer mutex and the I/O mutex.
 //!
 //! Rules
 //! 1. The checksum of a payload is computed before the buffer mutex is taken; under the mutex only the LSN, generation

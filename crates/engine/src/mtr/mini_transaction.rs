@@ -1,4 +1,4 @@
-//! A mini-transaction while it latches and changes pages; how it ends is in `commit`.
+//! A mini-transaction while it latches and changes pages; `commit` has its end.
 
 use super::buffers::{Deferred, MemoEntry, MtrBuffers, PooledBuffers};
 use crate::context::Context;

@@ -1,4 +1,4 @@
-//! The pool: its parts, and what they do together.
+//! The pool: its parts, and operations that use several of them.
 
 use super::flush::PageFlusher;
 use super::frames::ResidentPages;

@@ -1,4 +1,4 @@
-//! Buffer pool: frames, the pages in them, and what is flushed and evicted when.
+//! Buffer pool: frames, the pages in them, flushing and eviction.
 //!
 //! Terms: a *frame* is memory for one page; a page is *resident* when a frame holds it; *dirty* when its newest bytes
 //! are not in the store.
@@ -27,7 +27,7 @@
 //! |---|---|
 //! | `frames` | [`frames::ResidentPages`]: frames, page table, free list, latches and latch-free views |
 //! | `flush` | [`flush::PageFlusher`]: dirty pages, the flush list, writing batches |
-//! | `pacing` | how much to flush, how fast users may write |
+//! | `pacing` | pages to flush, limit of users' redo |
 //! | `lru` | [`lru::PageCache`]: LRU list, eviction, victim policies |
 //! | `supply` | [`supply::FrameSupply`]: free frames; how many are in use |
 //! | `pending` | changes of pages that are not resident: the change buffer, as the pool sees it |

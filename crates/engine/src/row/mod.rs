@@ -1,4 +1,4 @@
-//! Rows as bytes: what a stored row has in front of its columns, and by what two of its versions differ.
+//! Rows as bytes: the header of a stored row, and the differences between two of its versions.
 //!
 //! | file | concept |
 //! |---|---|

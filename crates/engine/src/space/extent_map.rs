@@ -1,4 +1,4 @@
-//! Extent maps: their entries, and how a page becomes one. The arithmetic is in [`super::layout`].
+//! Extent maps: their entries, and the formatting of a page as a map. The arithmetic is in [`super::layout`].
 
 use super::layout::{CHUNKS, ENTRIES_AT, ENTRY_BYTES, OWNERS_AT, SEGMENT_SYSTEM, chunk_mask};
 use crate::page::{PageOp, PageType};

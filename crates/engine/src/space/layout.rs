@@ -1,4 +1,4 @@
-//! Where things are in the data file: arithmetic only.
+//! The layout of the data file: arithmetic only.
 //!
 //! Extent-map page: header, then one 72-byte entry per extent of the group: use bits u64, then eight chunk owners u32
 //! (0 = not owned), then the free class of each page, four bits each ([`super::free_class`]). The first two pages of a

@@ -40,7 +40,7 @@
 //! | file | what |
 //! |---|---|
 //! | `header`, `layout`, `extent_map` | the format on disk: page 0, the arithmetic of extents, extent maps |
-//! | `state`, `freed_extents` | what is free and who owns what, in memory |
+//! | `state`, `freed_extents` | free extents and owners, in memory |
 //! | `reserve` | the priorities on a full disk |
 //! | `growth` | growth of the file |
 //! | `allocation`, `discard` | pages taken and freed; whole extents freed |

@@ -1,4 +1,4 @@
-//! What is run when a device is about to read or sync; it may be set and replaced at any time.
+//! Hooks that run before a device reads or syncs; they may be set and replaced at any time.
 
 use crate::sync::Mutex;
 use highwater_storage::{Device, Request, TestDevice};

@@ -1,4 +1,4 @@
-//! Tables: what users name and fill, over the byte strings of the transaction layer.
+//! Tables of users, over the byte strings of the transaction layer.
 //!
 //! | file | concept |
 //! |---|---|
@@ -8,7 +8,7 @@
 //! | `new_columns.rs` | the input of a new row: values, or the bytes that columns store |
 //! | `value_form.rs`, `row_layout.rs`, `row_layouts.rs` | values and rows as bytes |
 //! | `row_builder.rs`, `changes.rs`, `row.rs` | rows are built, changed and read |
-//! | `overflow_columns.rs`, `unread.rs` | which columns go to overflow pages; columns that are read when looked at |
+//! | `overflow_columns.rs`, `unread.rs` | the columns on overflow pages; columns that are read on access |
 //! | `json.rs` | validation of `Json` columns |
 //! | `key.rs`, `key_part.rs` | keys as bytes that compare as their values do |
 //! | `covered.rs` | covered columns of entries |
@@ -21,7 +21,7 @@
 //! | `catalog.rs`, `catalog_entry.rs`, `catalog_change.rs`, `catalog_trees.rs` | the catalog, which stores them |
 //! | `handle.rs`, `version.rs` | open tables: the users' handle, trees and layouts as a transaction uses them |
 //! | `lock.rs` | the lock that keeps schema changes and transactions apart |
-//! | `turns.rs` | how long a waiting schema change blocks new holders |
+//! | `turns.rs` | the times for which a waiting schema change bars new transactions |
 //! | `statistics.rs` | numbers of a table for a planner |
 //! | `auto_increment.rs` | the numbers of auto-increment columns |
 

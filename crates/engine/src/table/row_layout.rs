@@ -1,4 +1,4 @@
-//! Rows as bytes: where each column is. How rows are built and rebuilt: `row_builder.rs`.
+//! Rows as bytes: the place of each column. `row_builder.rs` builds and rebuilds rows.
 //!
 //! Layout: layout number u8 | NULL bitmap (a bit for each nullable column, 1 = NULL) | fixed-size columns in the
 //! layout's order | ends of the variable-length columns, u16 or u32 each, counted from the start of the variable part |

@@ -1,4 +1,4 @@
-//! The turns of a schema change that waits for transactions: how long it bars new ones, and how long it lets them pass.
+//! The turns of a schema change that waits for transactions: the times for which it bars new ones, and lets them pass.
 //!
 //! Rules
 //! 1. After the first, short bar, transactions are barred for at most two fifths of the wait, and for at most a fifth

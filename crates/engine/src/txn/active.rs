@@ -1,4 +1,4 @@
-//! The active set: transaction ids, commit numbers, the active transactions, and the cut from which a view is made.
+//! The active set: transaction ids, commit numbers, the active transactions, and the cut from which a view is created.
 //!
 //! Terms. A *cut* is one consistent reading of the active set. The *clock* is even after a cut and odd once a
 //! transaction has left afterwards, so transactions seldom write it. The *tick* of a transaction is the value of the

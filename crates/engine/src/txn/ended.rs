@@ -1,4 +1,4 @@
-//! What holds of a transaction in each state, and of one that has ended, as assertions.
+//! Assertions about a transaction in each state, and about an ended transaction.
 
 use super::options::{Access, Isolation};
 use super::system::TxnSystem;

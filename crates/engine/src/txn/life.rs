@@ -1,4 +1,4 @@
-//! The life of a transaction: how it begins, what makes it a writer, how it fails and how it ends.
+//! The life of a transaction: begin, first write, failure and end.
 //!
 //! Rules
 //! 1. Each row operation is a statement: if it fails, its changes are undone before the error is returned. A deadlock

@@ -9,12 +9,12 @@
 //! |---|---|
 //! | `transaction.rs`, `life.rs`, `options.rs`, `savepoint.rs` | a transaction and its life |
 //! | `prepared.rs` | two phases: prepared transactions |
-//! | `ended.rs` | what holds of a transaction that has ended |
+//! | `ended.rs` | assertions about an ended transaction |
 //! | `recovered.rs` | transactions that had not ended when the database went down |
 //! | `row_op.rs`, `row_closure.rs` | an operation on one row: its context, its life as a statement |
 //! | `auto_increment_lock.rs` | the lock under which a statement takes consecutive numbers |
 //! | `statement.rs` | a statement of several calls: its view, how it is undone |
-//! | `system.rs` | what transactions share, order of a commit |
+//! | `system.rs` | state that transactions share, order of a commit |
 //! | `active.rs`, `holders.rs` | ids, who is active, the cut a view is made by |
 //! | `changed_rows.rs` | the rows that a transaction has changed, for the change log |
 //! | `expiry.rs` | rows that expire |

@@ -1,4 +1,4 @@
-//! Rows with columns on overflow pages: their references, and how these columns are read.
+//! Rows with columns on overflow pages: their references, and reads of these columns.
 //!
 //! ```text
 //! payload with OVERFLOW   row | references | number of references u8

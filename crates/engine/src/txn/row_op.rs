@@ -1,4 +1,4 @@
-//! A row operation: what it works on, how it begins and how it fails.
+//! A row operation: its parameters, its begin and its failure.
 //!
 //! Rule: a row operation is a statement. If it fails, its changes are undone before the error is returned.
 

@@ -1,5 +1,4 @@
-//! Statements: how they wait for locks of other transactions; for statements of several calls, their view and their
-//! undo.
+//! Statements: their waits for locks of other transactions; for statements of several calls, their view and their undo.
 //!
 //! Rules
 //! 1. Under READ COMMITTED all plain reads of a statement see one moment: that of its first read. A call outside a

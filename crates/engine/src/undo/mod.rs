@@ -3,7 +3,7 @@
 //! | file | concept |
 //! |---|---|
 //! | `space.rs`, `open.rs`, `free_idle.rs` | the streams: bound and extended, found at opening, freed |
-//! | `ended_streams.rs` | what the directory says of streams whose transactions have all ended |
+//! | `ended_streams.rs` | the directory's notes on streams whose transactions have all ended |
 //! | `append.rs` | the stream of one transaction |
 //! | `record.rs`, `new_record.rs` | records as bytes: read, written |
 //! | `page.rs`, `read.rs` | pages as bytes; records read in place |

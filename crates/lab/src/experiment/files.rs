@@ -2,7 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `plan.json` | what the folder is of; a resumed run must have the same plan |
+//! | `plan.json` | the identity of the folder; a resumed run must have the same plan |
 //! | `cells/ID.json` | one finished measurement |
 //! | `result.json`, `rows.csv`, `report.html` | the outcome |
 //!

@@ -1,4 +1,4 @@
-//! Key-value engines as stores: what an engine must offer, and the tables and indexes made of it.
+//! Key-value engines as stores: the interface of an engine, and tables and indexes on top of it.
 //!
 //! Rules
 //! 1. A table is a tree of rows, a secondary index a tree of entries without values; the tables are described in a tree

@@ -5,7 +5,7 @@
 //! | 0 | mark | 8 |
 //! | 8 | version, 1 | 4 |
 //! | 12 | number of keys | 4 |
-//! | 16 | how many times the user's key was changed | 8 |
+//! | 16 | number of changes of the user's key | 8 |
 //! | 24 | AES key wrap (RFC 3394) of: the 8 bytes before, each key in the order of [`SetFile`] | 16 + 64 n |
 //! | | CRC-32C of all before | 4 |
 //!

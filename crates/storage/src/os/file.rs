@@ -1,4 +1,4 @@
-//! A file or block device as a device. What each flush method does is in `method`.
+//! A file or block device as a device. `method` describes the flush methods.
 //!
 //! Rules
 //! 1. Growing reserves the blocks first, so that a full disk is an error of `set_len_bytes` and the file keeps its

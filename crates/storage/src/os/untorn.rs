@@ -1,4 +1,4 @@
-//! Whether a file supports writes that no power cut tears: a pure function of the kernel's answer.
+//! Untorn writes, which no power cut tears: whether a file supports them, as a pure function of the kernel's answer.
 //!
 //! Linux 6.11 and later answer it for each file (`statx` with `STATX_WRITE_ATOMIC`), and then tear no write with
 //! `RWF_ATOMIC` whose length is a power of two within the limits and which begins at a multiple of its length. It must

@@ -16,19 +16,19 @@
 //! | `choices` | the decisions, of a seed or of bytes |
 //! | `options` | values of options |
 //! | `content` | rows, keys, schemas |
-//! | `oracle`, `found` | what the database must hold; what it holds |
+//! | `oracle`, `found` | the expected contents of the database; the actual ones |
 //! | `actor` | open transactions and snapshots |
 //! | `consumer` | a consumer of the change log |
 //! | `expiring` | a table whose rows expire |
 //! | `prepared` | transactions that are prepared, and their ends |
 //! | `reads`, `scan`, `walk`, `writes` | their statements, and the right answers |
-//! | `raw`, `random_writes` | the same by the raw API; which statement is next |
+//! | `raw`, `random_writes` | the same by the raw API; the choice of the next statement |
 //! | `statements` | statements of several calls, sessions, numbers |
 //! | `schema` | tables and indexes |
 //! | `whole` | calls on the database as a whole |
 //! | `copies` | backups, restores, salvage, reading only |
-//! | `player` | which letter is played next |
-//! | `played`, `alphabet_test` | what was played; what need not be |
+//! | `player` | the player |
+//! | `played`, `alphabet_test` | the record of played calls; the exemptions |
 
 pub(crate) mod actor;
 pub(crate) mod choices;

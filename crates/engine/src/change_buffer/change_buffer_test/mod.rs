@@ -1,4 +1,5 @@
-//! A database whose indexes are many times its pool: what the indexes say is what the rows say, whatever was pending.
+//! A database whose indexes are many times as large as its pool: the indexes always match the rows, whatever is
+//! pending.
 
 mod advance;
 mod closing;

@@ -1,4 +1,4 @@
-//! The change log: its table, its numbers, and what is written to it.
+//! The change log: its table, its numbers, and writes to it.
 
 use super::entry::{Entry, put, sequence_in};
 use super::sequences::Sequences;

@@ -1,5 +1,5 @@
-//! The change log is used: an opening continues its numbers, a transaction logs its changes before it ends, and a table
-//! that logs them is made or changed.
+//! Use of the change log: an opening continues its numbers, a transaction logs its changes before it ends, and a
+//! creation or change of a table that logs its changes is logged.
 
 use super::change_log::OpenSequence;
 use super::trim::trimmed;

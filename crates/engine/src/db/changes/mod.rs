@@ -4,8 +4,8 @@
 //! |---|---|
 //! | `sequences` | the numbers of transactions in the log, and up to which it can be read |
 //! | `entry` | changes as bytes |
-//! | `change_log` | the log: its table, and what is written to it |
-//! | `logging` | who writes to it: transactions before they end, changes of tables |
+//! | `change_log` | the log: its table, and writes to it |
+//! | `logging` | writers of the log: transactions before they end, changes of tables |
 //! | `stream` | reading it: [`Database::changes`](super::Database::changes) |
 //! | `trim` | removal of old changes, on request or by age |
 //!

@@ -21,8 +21,8 @@
 //! | `batch` | entries in memory, and sorting them |
 //! | `runs` | the temporary file: writing and reading runs |
 //! | `online` | an online index build, from its begin to its end |
-//! | `catch_up`, `change_queue` | what writers changed meanwhile is applied |
-//! | `merge` | merging runs, this many at a time as memory allows |
+//! | `catch_up`, `change_queue` | concurrent changes of writers are applied |
+//! | `merge` | merging runs, as many at a time as memory allows |
 
 mod batch;
 mod catch_up;

@@ -1,4 +1,4 @@
-//! How the raw API reads rows.
+//! Options of the raw API's reads.
 
 #[cfg(doc)]
 use super::RawTable;

@@ -2,7 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `message` | what a reader and the process that serves it say to each other, as bytes |
+//! | `message` | the messages between a reader and the process that serves it |
 //! | `value` | values of keys in messages |
 //! | `socket` | the socket, where the system has such sockets |
 //! | `server`, `accept` | the threads that serve the socket |
@@ -10,7 +10,7 @@
 //! | `offers` | snapshots that connections share |
 //! | `link` | the reader's end of a connection |
 //! | `served_changes` | the change log as a stream of frames |
-//! | `reader`, `reader_scan`, `reader_changes` | what users call |
+//! | `reader`, `reader_scan`, `reader_changes` | the calls of users |
 //!
 //! Why a socket and not shared memory: the rows of a snapshot are in the pool, in undo pages and in the change buffer
 //! of the process that has the database open. A second process that read them in shared memory would need latches of

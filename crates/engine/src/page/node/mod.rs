@@ -1,4 +1,4 @@
-//! Node layout: how a tree page stores its records, and reading them.
+//! Nodes: the layout of records in a tree page, and reads of them.
 //!
 //! ```text
 //! 32  count        u16   records

@@ -1,4 +1,5 @@
-//! Runs of insertions: whether a page is being filled in ascending order. `last_insert` and `run` of the header.
+//! Runs of insertions, which show whether a page is being filled in ascending order. `last_insert` and `run` of the
+//! header.
 //!
 //! Terms
 //! - Front: the highest slot of an insertion of the run; -1 for a run that has just lost that record.

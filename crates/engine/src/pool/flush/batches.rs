@@ -1,4 +1,4 @@
-//! Batches between uses, and how long batches take.
+//! Batches kept for reuse, and the latency of batches.
 
 use crate::store::{BATCH_PAGES, FlushLane, PageBatch};
 use crate::sync::Mutex;

@@ -1,4 +1,4 @@
-//! The part of the pool that knows which pages are dirty and writes them to the store.
+//! The part of the pool with the flush list, which writes dirty pages to the store.
 //!
 //! Lock order: page latches < flush-list mutex. The other mutexes here are leaves: no lock is taken under them.
 

@@ -1,14 +1,14 @@
-//! Flushing: which pages are dirty, and how dirty pages reach the store.
+//! Flushing: the dirty pages, and their writes to the store.
 //!
 //! | file | what |
 //! |---|---|
 //! | `reason` | why pages are flushed |
 //! | `list` | the flush list |
-//! | `neighbors`, `select` | what is flushed together |
+//! | `neighbors`, `select` | the pages that are flushed together |
 //! | `bulk_loaded` | the pages that a load has filled |
-//! | `in_flight` | where that is checked: a page is in one unfinished batch at most |
+//! | `in_flight` | the check that a page is in at most one unfinished batch |
 //! | `batches` | batches between uses, and how long they take |
-//! | `starvation` | how often the oldest page was skipped |
+//! | `starvation` | skips of the oldest page |
 //! | `flusher` | [`PageFlusher`]: all of these together; noting changes; how much is dirty |
 //! | `write` | copy, redo, store, clean: the order of one batch |
 //! | `oldest` | the pages that hold the checkpoint back |

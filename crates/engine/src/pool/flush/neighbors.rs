@@ -1,4 +1,4 @@
-//! Neighbor flushing: which other pages of a page's extent are flushed with it. A pure function.
+//! Neighbor flushing: the other pages of a page's extent that are flushed with it. A pure function.
 //!
 //! As InnoDB does it: for pages of the LRU list and of the flush list; a single-page flush writes its page alone.
 

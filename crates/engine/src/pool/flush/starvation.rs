@@ -1,4 +1,4 @@
-//! How often the oldest page was skipped because a thread held its latch.
+//! Starvation of the oldest page: the number of times that it was skipped because a thread held its latch.
 
 use crate::pool::frames::FrameNo;
 use crate::types::Lsn;

@@ -1,5 +1,5 @@
-//! Shared page guards, and the version by which a page is found again, unchanged. (Exclusive latches live in
-//! mini-transactions.)
+//! Shared page guards, and the version by which a page can be latched again if it is unchanged. (Exclusive latches live
+//! in mini-transactions.)
 
 use super::frame::{FrameNo, Frames};
 use super::held_latches;

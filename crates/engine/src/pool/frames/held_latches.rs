@@ -1,4 +1,4 @@
-//! How many page latches a thread holds, where that is checked: with debug assertions.
+//! The number of page latches that a thread holds, for debug assertions.
 //!
 //! Rule: a thread that waits for I/O, for a free frame or for redo space holds no page latch (rule 1 of the pool). The
 //! holder of a latch that waits for another thread could wait for one that waits for its latch.

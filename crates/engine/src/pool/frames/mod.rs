@@ -1,17 +1,17 @@
-//! Frames: the pool's memory, which page is in which frame, and how a resident page is reached.
+//! Frames: the pool's memory, the page of each frame, and access to resident pages.
 //!
 //! | file | what |
 //! |---|---|
 //! | `memory` | memory in large pieces |
 //! | `dirty` | the marks of a page that differs from the store |
 //! | `frame` | the frames' memory, and the state of each |
-//! | `page_table` | which frame holds a page |
+//! | `page_table` | the frame of each resident page |
 //! | `free_list` | frames that hold no page |
 //! | `lookup` | from a page's number to its latched frame, and out of the page table again |
-//! | `held_latches` | which threads must hold no latch |
+//! | `held_latches` | checks that a thread holds no latch |
 //! | `guard`, `optimistic` | a page latched shared; a page seen without a latch |
 //! | `resident` | [`ResidentPages`]: all of these together |
-//! | `parent_check` | which tree pages were compared with their parents |
+//! | `parent_check` | marks of tree pages that were compared with their parents |
 
 mod dirty;
 mod frame;

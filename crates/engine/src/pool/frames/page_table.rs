@@ -1,4 +1,4 @@
-//! Page table: which frame holds a page.
+//! Page table: the frame of each resident page.
 //!
 //! Rules
 //! 1. Chains are linked through `Frame::hash_next`. They change only under the bucket's shard mutex.

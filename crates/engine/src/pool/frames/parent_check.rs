@@ -1,4 +1,4 @@
-//! Which tree pages have been compared with their parents since they were read in.
+//! The marks of tree pages that were compared with their parents since they were read in.
 //!
 //! A page on disk may be an older version of itself (a write that the device lost, a restored block): its checksum is
 //! right, but its fences may differ from the separators of its parent. So a descent compares each page with its parent,

@@ -1,5 +1,5 @@
-//! The part of the pool that knows which of the resident pages were used lately: it evicts clean ones for others, and
-//! flushes dirty ones at the tail of the LRU list.
+//! The part of the pool with the LRU list of the resident pages: it evicts clean pages for others, and flushes dirty
+//! ones at the tail of the LRU list.
 
 use super::recency::Lru;
 use crate::config::Options;

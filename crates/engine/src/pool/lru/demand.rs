@@ -1,4 +1,4 @@
-//! How many frames are taken per second, and when InnoDB's page cleaner would begin a round.
+//! The demand for frames per second, and the times at which InnoDB's page cleaner would begin a round.
 
 use super::cache::PageCache;
 

@@ -1,4 +1,4 @@
-//! The LRU list: which resident pages were used lately, and which are evicted for others.
+//! The LRU list: the resident pages by last use, and their eviction.
 //!
 //! | file | what |
 //! |---|---|
@@ -7,8 +7,8 @@
 //! | `evict` | clean pages and dirty ones at the tail of the list |
 //! | `cache` | [`PageCache`]: resident pages, dirty or not, in the order of their use |
 //! | `fix` | reaching a resident page, for the layers above |
-//! | `demand` | how many frames are taken per second |
-//! | `victim` | what happens when the least recently used page is dirty: one file for each policy |
+//! | `demand` | the demand for frames per second |
+//! | `victim` | the handling of a dirty least recently used page: one file for each policy |
 
 mod cache;
 mod demand;

@@ -1,8 +1,8 @@
-//! How much is flushed and how fast users may write redo meanwhile.
+//! Adaptive flushing: the number of pages to flush, and the throttling of redo by users.
 //!
 //! | file | what |
 //! |---|---|
-//! | `policy` | how much to flush, how fast users may write: pure functions |
+//! | `policy` | pages to flush, limit of users' redo: pure functions |
 //! | `throttle` | slowing users above the async watermark |
 //! | `control` | [`CleanerControl`]: shared state of the pool and its page cleaner |
 //! | `pacing_model` | a model of users and a device around the policy |

@@ -1,4 +1,4 @@
-//! How many pages to flush, and how fast users may write redo: pure functions of the present and earlier snapshots.
+//! The number of pages to flush, and the limit of users' redo: pure functions of the present and earlier snapshots.
 //!
 //! Two budgets that are independent of each other: [`free_target`] for the thread that frees frames from the LRU tail,
 //! [`AdaptiveFlusher`] for the flush list.

@@ -1,4 +1,4 @@
-//! Free frames: how a thread gets them, and how many of all frames are in use.
+//! Free frames: their supply to threads, and the number of frames in use.
 //!
 //! | file | what |
 //! |---|---|

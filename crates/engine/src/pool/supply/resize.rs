@@ -1,4 +1,4 @@
-//! Changing how many frames are in use while threads use the pool.
+//! Changes of the number of frames in use while threads use the pool.
 //!
 //! Rules
 //! 1. The pool is created with its maximum number of frames. Unused frames are taken from the free list, as for a page

@@ -1,4 +1,4 @@
-//! Truncation in memory: how much of the file's end is unused, and its removal from the state.
+//! Truncation in memory: the unused part at the file's end, and its removal from the state.
 
 use super::super::layout::{CHUNK_PAGES, CHUNKS, EXTENT_PAGES, SEGMENT_SYSTEM, SpaceLayout};
 use super::{SMALL_SEGMENT_PAGES, SpaceState};

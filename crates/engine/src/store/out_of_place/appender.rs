@@ -1,4 +1,4 @@
-//! The groups' open segments, and the sequences of batches: what appending changes. The rules are those of
+//! The state of appending: the groups' open segments, and the sequences of batches. The rules are those of
 //! [`super::append`].
 
 use super::format::{self, GroupTails, ImageEntry, MAX_IMAGES, Tail, batch_bytes};

@@ -1,4 +1,4 @@
-//! How large a store is, pure functions.
+//! The size of a store: pure functions.
 //!
 //! Rules
 //! 1. Every reserved page can be written at any compressed size: the segments, filled to [`FULLEST_PCT`], hold all

@@ -1,4 +1,4 @@
-//! The page map: where the newest durable copy of each page is.
+//! The page map: the location of the newest durable copy of each page.
 //!
 //! Rules
 //! 1. A location changes only while the mutex of [`super::segments`] is held, together with the live bytes of the

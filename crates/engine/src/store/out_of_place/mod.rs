@@ -26,13 +26,13 @@
 //! | file | what |
 //! |---|---|
 //! | `format`, `image`, `codec`, `zeros` | the format on the device; the images, compressed or not |
-//! | `map`, `segments` | where pages are; what of each segment is live |
+//! | `map`, `segments` | the location of each page; the live part of each segment |
 //! | `appender`, `append`, `clean`, `shrink` | writing batches; getting segments back; making the file shorter |
 //! | `capacity`, `lifetime`, `victim` | pure functions: how large, which group, which segment |
 //! | `scan`, `read`, `newest_copies`, `torn` | deriving the map |
-//! | `slot` | how many pages there are, on the device |
+//! | `slot` | the number of pages, on the device |
 //! | `read_many` | reading many pages at once |
-//! | `rest` | what a small store that is closed does without |
+//! | `rest` | the minimal size of a closed small store |
 //! | `creation` | creating a store on a block device |
 //! | `synthetic` | a large store without its pages, to time that |
 //!

@@ -29,9 +29,9 @@
 //!
 //! | file | concept |
 //! |---|---|
-//! | `steps.rs` | which streams and records come next; damage |
-//! | `record.rs` | what one record leaves behind |
-//! | `lag.rs` | how far purge lags, how writers are slowed for it |
+//! | `steps.rs` | the choice of the next stream and record; damage |
+//! | `record.rs` | purge of one record |
+//! | `lag.rs` | the lag of purge, and the delay of writers |
 
 mod ended;
 mod lag;

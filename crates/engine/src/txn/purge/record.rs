@@ -1,4 +1,4 @@
-//! Purge of one undo record: it removes what only the version before the change needed.
+//! Purge of one undo record: it removes everything that only the version before the change needed.
 
 use crate::change_buffer::{Added, PendingChange};
 use crate::error::{Error, Result};

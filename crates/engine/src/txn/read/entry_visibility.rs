@@ -1,4 +1,4 @@
-//! Whether a version of a row that may still be read has an entry.
+//! Visibility of entries: whether a version of a row that a snapshot may still read has an entry.
 //!
 //! Rules
 //! 1. A check walks from a version of the row to the oldest visible one. A walk of more than [`SHORT_WALK`] versions is

@@ -2,11 +2,11 @@
 //!
 //! | file | concept |
 //! |---|---|
-//! | `view.rs`, `views.rs` | what a snapshot sees; which snapshots there are |
+//! | `view.rs`, `views.rs` | read views; the list of all views |
 //! | `get.rs` | one row: by the snapshot, or the newest version with a lock |
 //! | `versions.rs` | a row's newest version, and the way back to the visible one |
 //! | `scan.rs`, `scan_options.rs`, `scan_batch.rs`, `visible_entries.rs` | cursors over rows and entries |
-//! | `entry_visibility.rs`, `entry_history.rs`, `own_versions.rs` | which entries the versions of a row still need |
+//! | `entry_visibility.rs`, `entry_history.rs`, `own_versions.rs` | the entries that the versions of a row still need |
 
 mod entry_history;
 mod entry_visibility;

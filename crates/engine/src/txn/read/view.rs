@@ -1,4 +1,4 @@
-//! Read views: which transactions a snapshot sees.
+//! Read views: the transactions that a snapshot sees.
 //!
 //! Terms (InnoDB's): `up_limit_id` is the smallest id active when the view was made, everything below is visible;
 //! `low_limit_id` the next id to be given, everything from there on is invisible; `ids` the active ones between.

@@ -1,4 +1,4 @@
-//! One attempt at changing a leaf: latch, check, and either change it or report what is missing.
+//! One attempt to change a leaf: latch, check, and either change it or report the obstacle.
 //!
 //! Rules
 //! 1. An attempt changes nothing before it has checked all conditions: the row is free, the undo page is latched and

@@ -7,7 +7,7 @@
 //! | `version.rs` | a new version: its stored value and its undo record |
 //! | `attempt.rs` | one attempt at a leaf, and why it must be repeated |
 //! | `entry.rs`, `duplicates.rs`, `unique.rs` | secondary entries; the search for duplicates |
-//! | `diff.rs` | what two versions of a row have in common |
+//! | `diff.rs` | the common parts of two versions of a row |
 //!
 //! Order within an operation
 //! 1. Overflow pages of the new version, each group registered in undo or linked in the mini-transaction that allocates

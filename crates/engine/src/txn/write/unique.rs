@@ -1,5 +1,4 @@
-//! The stripes of unique checks, and what each remembers of its last search; see rules 1 and 2 of
-//! `duplicates.rs`.
+//! The stripes of unique checks, and the state of the last search in each; see rules 1 and 2 of `duplicates.rs`.
 
 use crate::btree::BTree;
 use crate::lock::RowName;

@@ -1,4 +1,4 @@
-//! Damage of an open database under load, and what follows.
+//! Damage of an open database under load, and its consequences.
 //!
 //! How a life goes
 //! 1. A copy of [`Whole`] is opened. Writers change both of its tables ([`load`]).

@@ -2,9 +2,9 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `history.rs` | a history: what each transaction did and saw, what was left |
-//! | `load.rs` | makes one, with threads on a database |
-//! | `check.rs`, `graph.rs` | which anomalies it shows |
+//! | `history.rs` | a history: operations of transactions, final lists |
+//! | `load.rs` | the load that creates a history |
+//! | `check.rs`, `graph.rs` | the anomalies in it |
 //!
 //! Rules
 //! 1. Every transaction of a history has the same setting. The checker names all anomalies; forbidden ones fail the

@@ -1,5 +1,5 @@
-//! Victim policies: what happens when a frame is needed and the least recently used page is dirty. Each policy is a
-//! file of its own after [`Victims`].
+//! Victim policies: the handling of a dirty least recently used page when a frame is needed. Each policy is a file of
+//! its own after [`Victims`].
 //!
 //! | policy | a thread that finds no clean victim | frames are kept free |
 //! |---|---|---|

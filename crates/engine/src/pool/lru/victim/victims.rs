@@ -1,4 +1,4 @@
-//! What a victim policy decides.
+//! The interface of victim policies.
 
 use crate::error::Result;
 use crate::pool::frames::FrameNo;
