@@ -32,7 +32,7 @@
 //! | `scan`, `read`, `newest_copies`, `torn` | deriving the map |
 //! | `slot` | the number of pages, on the device |
 //! | `read_many` | reading many pages at once |
-//! | `rest` | the minimal size of a closed small store |
+//! | `rest` | the space that a closed small store releases |
 //! | `creation` | creating a store on a block device |
 //! | `synthetic` | a large store without its pages, to time that |
 //!
