@@ -1,27 +1,29 @@
-/* Highwater: a transactional storage engine for flash. Made from the library's source; it is not edited by hand.
+/* Highwater: a transactional storage engine for flash. Generated from the library's source; it is not edited by hand.
  *
  * Rules
  *
- * 1. Results. A function that can fail returns a highwater_code. HIGHWATER_OK is done; HIGHWATER_NOT_FOUND is an answer
- *    (no such row, no further one) and no failure. With any other code *error is a highwater_error that says what
- *    happened; it belongs to the caller, who frees it with highwater_error_free. When a call begins *error is set to
- *    null. error itself may be null. An error belongs to its call, not to a thread or a handle: no other call changes it.
+ * 1. Results. A function that can fail returns a highwater_code. HIGHWATER_OK is success; HIGHWATER_NOT_FOUND is an
+ *    answer (no such row, no further row), not a failure. With any other code *error is a highwater_error with the
+ *    message, which the caller owns and frees with highwater_error_free. A call first sets *error to null. error itself
+ *    may be null. An error belongs to its call, not to a thread or a handle: no other call changes it.
  *
- * 2. Handles. Those that a function hands out (highwater_db **, highwater_txn **, ...) belong to the caller and are freed
- *    by the function that is named after them; a place for a handle is set to null when the call begins, and freeing null
- *    does nothing. They may be freed in any order: a cursor may outlive its transaction, a transaction its database. What
- *    is left fails with HIGHWATER_USAGE after the end of its transaction, with HIGHWATER_CLOSED after that of its
- *    database. A null pointer where none may be, and a handle of another type, are refused with HIGHWATER_USAGE; the use
- *    of a handle that was freed is a mistake that cannot always be seen.
+ * 2. Handles. The caller owns each handle that a function returns (highwater_db **, highwater_txn **, ...), and frees
+ *    it with the function that is named after it. A call first sets the pointer for a returned handle to null; freeing
+ *    null does nothing. Handles may be freed in any order: a cursor may outlive its transaction, a transaction its
+ *    database.
+ *    Calls with such a cursor fail with HIGHWATER_USAGE after the end of its transaction, all calls with
+ *    HIGHWATER_CLOSED after that of the database. An unexpected null pointer and a handle of another type are refused
+ *    with HIGHWATER_USAGE; the use of a freed handle is a mistake that cannot always be detected.
  *
- * 3. Threads. A database, a table and a schema may be used by any number of threads at a time; a transaction with its
- *    cursors, and a stream of changes, by one at a time, not always the same: a second one gets HIGHWATER_USAGE. No call
- *    may be under way when a handle is freed. highwater_interrupt is called by any thread.
+ * 3. Threads. Any number of threads may use a database, a table and a schema at the same time. A transaction with its
+ *    cursors, and a stream of changes, may be used by one thread at a time: a second one gets HIGHWATER_USAGE. No call
+ *    with a handle may be running when the handle is freed. Any thread may call highwater_interrupt.
  *
- * 4. Texts that are given end with a NUL and are UTF-8; folders are paths as the system has them. What is given need
- *    live only as long as the call. Texts and bytes in values have a length and no NUL.
+ * 4. Texts. Text parameters are UTF-8 and end with a NUL; paths of folders are as the system has them. Parameters need
+ *    to be valid only during the call. Texts and bytes in values have a length and no NUL.
  *
- * 5. After fork a child cannot use what its parent has opened: each call fails with HIGHWATER_FORKED. It may free it.
+ * 5. After a fork the child cannot use the handles of its parent, except to free them: each call fails with
+ *    HIGHWATER_FORKED.
  */
 
 
@@ -35,7 +37,7 @@
 // Unlike other indexes it refuses a second row with the same values.
 #define HIGHWATER_INDEX_UNIQUE 1
 
-// What a function returns.
+// The result of a function.
 typedef enum {
   // Done.
   HIGHWATER_OK = 0,
@@ -99,7 +101,7 @@ typedef enum {
   HIGHWATER_PANIC = 29,
 } highwater_code;
 
-// What a value is. Any integer fits any integer column that can hold the number.
+// The kind of a value. Any integer fits any integer column that can store the number.
 typedef enum {
   // No value.
   HIGHWATER_KIND_NULL = 0,
@@ -127,7 +129,7 @@ typedef enum {
   HIGHWATER_KIND_UUID = 11,
 } highwater_kind;
 
-// What a transaction sees of others. In docs/design/isolation.md is what each level prevents.
+// The isolation level of a transaction. docs/design/isolation.md has the anomalies that each level prevents.
 typedef enum {
   // All plain reads see what had committed at the first one.
   HIGHWATER_REPEATABLE_READ = 0,
@@ -139,9 +141,9 @@ typedef enum {
   HIGHWATER_SERIALIZABLE = 3,
 } highwater_isolation;
 
-// What a commit waits for.
+// The durability of a commit.
 typedef enum {
-  // What the database's option `flush_log_at_trx_commit` says.
+  // As the database's option `flush_log_at_trx_commit` says.
   HIGHWATER_DURABILITY_DEFAULT = 0,
   // Its redo is written and synced: the commit survives a power cut.
   HIGHWATER_DURABILITY_SYNC = 1,
@@ -151,7 +153,7 @@ typedef enum {
   HIGHWATER_DURABILITY_NONE = 3,
 } highwater_durability;
 
-// How a read locks the rows that it finds.
+// The mode in which a read locks the rows that it finds.
 typedef enum {
   // Not at all.
   HIGHWATER_LOCK_NONE = 0,
@@ -161,7 +163,7 @@ typedef enum {
   HIGHWATER_LOCK_EXCLUSIVE = 2,
 } highwater_lock;
 
-// What a call does about locks of other transactions.
+// The behavior of a call at locks of other transactions.
 typedef enum {
   // It waits, as long as the transaction's options say.
   HIGHWATER_WAIT_DEFAULT = 0,
@@ -171,7 +173,7 @@ typedef enum {
   HIGHWATER_SKIP_LOCKED = 2,
 } highwater_wait;
 
-// Where `highwater_cursor_seek` goes. Values are of the first columns of the cursor's index.
+// The target of `highwater_cursor_seek`. Values are of the first columns of the cursor's index.
 typedef enum {
   // To the first row whose key begins with the values or is greater.
   HIGHWATER_SEEK_AT_LEAST = 0,
@@ -187,7 +189,7 @@ typedef enum {
   HIGHWATER_SEEK_LAST = 5,
 } highwater_seek;
 
-// What happened to a row, or to a table.
+// The kind of a change, of a row or of a table.
 typedef enum {
   // The row is new.
   HIGHWATER_CHANGE_INSERT = 0,
@@ -208,7 +210,7 @@ typedef struct highwater_cursor highwater_cursor;
 // An open database. Any number of threads may use it at a time; `highwater_close` is the last call.
 typedef struct highwater_db highwater_db;
 
-// Why a call failed.
+// The error of a failed call.
 typedef struct highwater_error highwater_error;
 
 // Names of tables.
@@ -239,11 +241,11 @@ typedef struct {
 typedef struct {
   // The first byte.
   const uint8_t *data;
-  // How many there are.
+  // Number of bytes.
   size_t length;
 } highwater_bytes;
 
-// What a value holds, by its kind.
+// The contents of a value, by its kind.
 typedef union {
   // `INT`, `DATETIME`, `DATE`.
   int64_t i64;
@@ -265,7 +267,7 @@ typedef struct {
   int32_t kind;
   // Of a decimal number: how many of its digits follow the point.
   uint32_t scale;
-  // What it holds.
+  // The contents.
   highwater_datum of;
 } highwater_value;
 
@@ -275,7 +277,7 @@ typedef struct {
   const char *name;
   // Whether greater values come first.
   bool descending;
-  // How many bytes of text or bytes count; 0: all. Not in a primary key.
+  // Length of an indexed prefix of text or bytes; 0: the whole column. Not in a primary key.
   uint16_t prefix_bytes;
 } highwater_key_column;
 
@@ -287,7 +289,7 @@ typedef struct {
   const char *value;
 } highwater_option;
 
-// How a transaction behaves. One of zeros is the default.
+// Options of a transaction. All zeros are the defaults.
 typedef struct {
   // A `highwater_isolation`.
   int32_t isolation;
@@ -298,20 +300,20 @@ typedef struct {
   // Whether a write to a row that another transaction has changed after the snapshot fails with
   // `HIGHWATER_WRITE_CONFLICT`.
   bool first_committer_wins;
-  // Whether the snapshot is of the moment of the begin, not of the first read.
+  // Whether the snapshot is taken at the begin, not at the first read.
   bool snapshot_at_begin;
 } highwater_txn_options;
 
-// Which rows a scan goes through, and how. One of zeros goes through all rows in the order of the primary key. Values
-// are of the first columns of the index, in its order.
+// The parameters of a scan. With all zeros it reads all rows in the order of the primary key. Values are of the first
+// columns of the index, in its order.
 typedef struct {
-  // Name of the index in whose order; null: the primary key.
+  // Name of the index; null: the primary key.
   const char *index;
-  // From the first row whose key begins with these values or is greater; a count of 0: from the beginning.
+  // Start: the first row whose key begins with these values or is greater; a count of 0: the beginning.
   const highwater_value *from;
   // Their number.
   size_t from_count;
-  // To the last row whose key begins with these values or is smaller; a count of 0: to the end.
+  // End: the last row whose key begins with these values or is smaller; a count of 0: the end.
   const highwater_value *to;
   // Their number.
   size_t to_count;
@@ -331,13 +333,13 @@ typedef struct {
   int32_t lock;
   // A `highwater_wait`.
   int32_t wait;
-  // Whether rows whose key begins with the values of `from` are left out.
+  // Whether rows whose key begins with the values of `from` are excluded.
   bool from_exclusive;
-  // Whether rows whose key begins with the values of `to` are left out.
+  // Whether rows whose key begins with the values of `to` are excluded.
   bool to_exclusive;
   // Whether the last column of `prefix`, text or bytes, only begins with the last value.
   bool starts_with;
-  // Whether it goes backward, from the last row to the first.
+  // Whether it reads backward, from the last row to the first.
   bool reverse;
 } highwater_scan;
 
@@ -346,7 +348,7 @@ typedef struct {
   // Number of the transaction: they ascend, with gaps. It is the position from which to continue, once all changes of
   // the transaction were taken.
   uint64_t sequence;
-  // When it was about to commit: microseconds since 1970-01-01T00:00:00Z.
+  // Time immediately before the commit, or of the prepare: microseconds since 1970-01-01T00:00:00Z.
   int64_t unix_us;
   // Name of the table, as it was then.
   const char *table;
@@ -371,7 +373,7 @@ extern "C" {
 // The code of an error; `HIGHWATER_OK` of null.
 highwater_code highwater_error_code(const highwater_error *error);
 
-// What happened, and what to do about it, in UTF-8; "" of null. It lives as long as the error.
+// The message of an error, with the remedy, in UTF-8; "" for null. It lives as long as the error.
 const char *highwater_error_message(const highwater_error *error);
 
 // Name of the table that the error is about; NULL if it names none. It lives as long as the error.
@@ -498,7 +500,7 @@ highwater_code highwater_schema_log_changes(highwater_schema *schema,
 // The table's name, which lives as long as the handle; NULL of null.
 const char *highwater_table_name(const highwater_table *table);
 
-// How many columns the table has; 0 of null.
+// Number of columns of the table; 0 for null.
 size_t highwater_table_columns(const highwater_table *table);
 
 // Name of a column, from 0 on, which lives as long as the handle; NULL if there is none.
@@ -573,7 +575,7 @@ highwater_code highwater_create_table(highwater_db *db,
                                       highwater_table **table,
                                       highwater_error **error);
 
-// The table of a name; it is created if there is none, and refused if it is not as the schema says.
+// The table with a name. It is created if it does not exist, and refused if it differs from the schema.
 highwater_code highwater_table_or_create(highwater_db *db,
                                          const char *name,
                                          const highwater_schema *schema,
@@ -632,7 +634,7 @@ highwater_code highwater_tables(highwater_db *db,
                                 highwater_names **names,
                                 highwater_error **error);
 
-// How many names there are; 0 of null.
+// Number of names; 0 for null.
 size_t highwater_names_count(const highwater_names *names);
 
 // A name, from 0 on, which lives as long as the names do; NULL if there is none.
@@ -668,7 +670,7 @@ highwater_code highwater_commit(highwater_txn *txn,
 highwater_code highwater_rollback(highwater_txn *txn,
                                   highwater_error **error);
 
-// Frees a transaction; one that has not ended is rolled back. Null is ignored.
+// Frees a transaction, and rolls it back if it has not ended. Null is ignored.
 void highwater_txn_free(highwater_txn *txn);
 
 // Marks this point of the transaction.
@@ -681,20 +683,20 @@ highwater_code highwater_rollback_to(highwater_txn *txn,
                                      uint64_t savepoint,
                                      highwater_error **error);
 
-// What the calls that follow, writes too, do about locks of other transactions: a `highwater_wait`. With
+// Sets the behavior of the following calls, writes included, at locks of other transactions: a `highwater_wait`. With
 // `timeout_ms` above 0, `HIGHWATER_WAIT_DEFAULT` waits this many milliseconds.
 highwater_code highwater_set_lock_wait(highwater_txn *txn,
                                        int32_t wait,
                                        uint64_t timeout_ms,
                                        highwater_error **error);
 
-// Interrupts the transaction's call that waits or scans, or its next one that does: it fails with
+// Interrupts the transaction's call that waits or scans, or its next such call: the call fails with
 // `HIGHWATER_INTERRUPTED`. May be called by any thread while the handle is not freed.
 highwater_code highwater_interrupt(const highwater_txn *txn,
                                    highwater_error **error);
 
-// Inserts a row. `number`, if not null, gets the number of the auto-increment column if that was NULL in the values,
-// else 0.
+// Inserts a row. If `number` is not null, it gets the number that the auto-increment column was assigned because its
+// value was NULL, else 0.
 highwater_code highwater_insert(highwater_txn *txn,
                                 const highwater_table *into,
                                 const highwater_value *row,
@@ -702,8 +704,8 @@ highwater_code highwater_insert(highwater_txn *txn,
                                 uint64_t *number,
                                 highwater_error **error);
 
-// Inserts `row_count` rows of `column_count` values each, one row after another. All of them or, if the call fails,
-// none. Rows in the order of their keys cost least.
+// Inserts `row_count` rows of `column_count` values each, one row after another. A call that fails inserts none of
+// them. Rows in the order of their keys are inserted fastest.
 highwater_code highwater_insert_many(highwater_txn *txn,
                                      const highwater_table *into,
                                      const highwater_value *rows,
@@ -749,8 +751,8 @@ highwater_code highwater_delete(highwater_txn *txn,
                                 size_t key_count,
                                 highwater_error **error);
 
-// Deletes the rows of a scan (null: all rows). `deleted`, if not null, gets how many there were. All of them or, if
-// the call fails, none.
+// Deletes the rows of a scan (null: all rows). `deleted`, if not null, gets their number. A call that fails deletes
+// none of them.
 highwater_code highwater_delete_rows(highwater_txn *txn,
                                      const highwater_table *from,
                                      const highwater_scan *scan,
