@@ -28,12 +28,10 @@ use std::process::Command;
 /// How a step failed.
 pub(crate) type Failure = String;
 
-/// First the steps without a build, then the step that tests the tests, then the steps that run the program with the
-/// tests.
+/// First the steps without a build, then the steps that run the program.
 const PROGRAM: &[Step] = &[
     Step { name: "format", run: checks::format },
     Step { name: "tidy", run: checks::tidy },
-    Step { name: "tests of the tests", run: tests_of_tests },
     Step { name: "the program", run: |run| run.await_built() },
     Step { name: "Debian package", run: checks::package },
     Step { name: "damaged files", run: torture::damage },
@@ -44,7 +42,7 @@ const PROGRAM: &[Step] = &[
     Step { name: "isolation, compared with MariaDB", run: torture::isolation },
 ];
 
-/// What builds the engine in a way of its own.
+/// Steps that build the engine separately, and the plugin, which takes the build of the tests when there is one.
 const APART: &[Step] =
     &[Step { name: "tests of the tests", run: tests_of_tests }, Step { name: "the plugin for MariaDB", run: plugin }];
 
@@ -57,6 +55,9 @@ const TESTS: &[Step] = &[
     Step { name: "build of the tests", run: |run| programs::build(run).map(|()| run.note_built()) },
     Step { name: "tests", run: checks::tests },
 ];
+
+/// The lanes, by the folders in which they build.
+const LANES: [(&str, &[Step]); 3] = [("program", PROGRAM), ("apart", APART), ("tests", TESTS)];
 
 /// Parts of the list of mutants, whose tests run once for each.
 const MUTANT_PARTS: u64 = 2 * MAX_PARTS;
@@ -86,7 +87,7 @@ fn run(root: &Path, extent: Extent) -> Result<(), Failure> {
     let scratch = std::env::temp_dir().join(format!("highwater-test-{}", std::process::id()));
     let target = crate::process::target(root)?.join("test");
     println!("trying {extent}");
-    lane::run(root, &target, &scratch, extent, "tests", &[("program", PROGRAM), ("apart", APART), ("tests", TESTS)])
+    lane::run(root, &target, &scratch, extent, "tests", &LANES)
 }
 
 /// A step of which a slice has one, since each builds the engine in a way of its own.
@@ -186,6 +187,13 @@ fn tests_mount() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_step_is_in_one_lane() {
+        let mut names: Vec<_> = LANES.iter().flat_map(|(_, steps)| steps.iter().map(|step| step.name)).collect();
+        names.sort_unstable();
+        assert!(names.is_sorted_by(|a, b| a < b), "a step is there twice: {names:?}");
+    }
 
     #[test]
     fn a_slice_has_one_test_of_the_tests_and_everything_has_all() {
