@@ -53,7 +53,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "        if self.comes == Comes::Batch && matches!",
             "        if !MUTANT && self.comes == Comes::Batch && matches!",
         )],
-        &["readers::an_iterator_that_is_left"],
+        &["readers::a_dropped_iterator"],
     ),
     of_engine(
         "broken-connection-used-again",
