@@ -1,5 +1,6 @@
-//! Schedules of sessions: who waits for whom, who is refused, what each one sees. The schedules are scripts, one for
-//! each subject, in the text files of this folder; `HIGHWATER_WRITE=1` writes the answers that they get into them.
+//! Schedules of sessions: which session waits for which, which is refused, what each one sees. The schedules are
+//! scripts, one for each subject, in the text files of this folder; `HIGHWATER_WRITE=1` writes the answers that they
+//! get into them.
 //!
 //! A script has schedules, each with its table `t (id primary key, k index, u unique, v)`:
 //!
@@ -21,24 +22,24 @@
 //!   the begin; `timeout`: waits end after some milliseconds.
 //! - `select WHERE [for update | for share] [desc] [limit N] [take N] [one-by-one]`, `delete WHERE`,
 //!   `update WHERE set v=1 k+=2 u=null`. `WHERE` is `all` or comparisons of one column, as `k>=10 k<20`, and the column
-//!   is the index; for `v` all rows are looked at, and those that are not wanted are unlocked. `take`: no more rows are
-//!   asked for.
+//!   is the index; for `v` all rows are looked at, those that are not wanted are unlocked, and of the options of a
+//!   `select` only `for update` and `for share` count. `take`: no more rows are asked for.
 //! - `insert 5 k=1`, `upsert 5 v=1` (changes `v` of its duplicate), `replace 5 u=1`
 //! - `commit`, `rollback`, `savepoint NAME`, `rollback to NAME`
 //! - `nowait`, `skip locked` and `timeout` after a statement
 //! - `interrupt T1`; `locks`: explicit row locks and requests for them; `purge`: waits until nothing is left to purge
 //!
 //! Rules
-//! 1. An answer says what came of the step's statement, then, after `;`, of those that have waited and continue. Where
-//!    levels differ, an answer for each group of levels follows. A session without a transaction autocommits.
+//! 1. An answer is the outcome of the step's statement and, after `;`, of statements that have waited and continue.
+//!    Where levels differ, an answer for each group of levels follows. A session without a transaction autocommits.
 //! 2. A step begins when each session is idle or parked for a lock. That is known by events, not by time: a session's
 //!    thread tells when a wait begins and ends (`observe_lock_waits`), the list of locks shows that no row with waiters
 //!    is free, and the list of waiters that nothing was granted to them. If no event came meanwhile, no thread runs.
-//! 3. A step lets at most one transaction continue that another one of those could wait for: else their order is not
-//!    the script's.
+//! 3. Transactions that continue after the same step do not conflict with each other: otherwise their order would be
+//!    that of their threads.
 //! 4. At the end of a schedule no statement waits, no transaction is open, and the lock system is empty; at the end of
-//!    a script nothing is left to purge and the database passes its check. What breaks this, as a step that cannot be
-//!    read, is an error with file and line.
+//!    a script nothing is left to purge and the database passes its check. A schedule that breaks this, or a step that
+//!    cannot be read, is named with file and line.
 
 mod player;
 mod script;
@@ -141,10 +142,10 @@ fn wrong_scripts() {
         ("schedule s\n-> 1 row", "2: an answer without a step"),
         ("schedule s\nT1 begin", "2: `T1 begin` is not a step: `T1: STATEMENT`"),
         ("schedule s\nS1: begin", "2: `S1` is not a session: T1, T2 and so on"),
-        ("schedule s\nT1: begin XX", "2: `XX` is no option of a transaction"),
+        ("schedule s\nT1: begin XX", "2: `XX` is not an option of a transaction"),
         ("schedule s\n# a comment\nT1: bgin", "3: `bgin` is not a statement"),
         ("schedule s\nT1: select x=1", "2: `x` is not a column"),
-        ("schedule s\nT1: select id=1 for ever", "2: `for` is no part of a select"),
+        ("schedule s\nT1: select id=1 for ever", "2: `for` is not a part of a select"),
         ("schedule s\nT1: update id=1", "2: an update needs `set COLUMN=NUMBER`"),
         ("schedule s\nT1: commit", "2: T1 has no transaction, at RR"),
         ("schedule s\ninterrupt T1", "2: T1 has no transaction, at RR"),
