@@ -76,7 +76,7 @@ mod progress {
             Progress
         }
 
-        /// Goes on.
+        /// Continues.
         pub fn at(&mut self, _position: u64, _count: u64) {}
 
         /// Says something.

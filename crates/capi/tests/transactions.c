@@ -138,7 +138,7 @@ static void threads(void) {
     OK(highwater_interrupt(waiter, &error));
     CHECK(pthread_join(thread, &code) == 0 && (intptr_t)code == HIGHWATER_INTERRUPTED);
 
-    /* Each waits for the other: one of them is the victim, the other one goes on. */
+    /* Each waits for the other: one of them is the victim, the other one continues. */
     OK(set_n(waiter, 6, 1, &error));
     CHECK(pthread_create(&thread, NULL, waits, waiter) == 0);
     highwater_error_free(error);

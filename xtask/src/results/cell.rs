@@ -139,7 +139,7 @@ impl Value {
 fn number(field: &str) -> Result<Option<f64>, String> {
     match field {
         "" => Ok(None),
-        _ => field.parse().map(Some).map_err(|_| format!("{field:?} is no number to divide")),
+        _ => field.parse().map(Some).map_err(|_| format!("{field:?} is not a number to divide")),
     }
 }
 
@@ -193,7 +193,7 @@ mod tests {
             ("{build:text}", "45631e5"),
             ("{tps:x}", "tps:x: invalid digit found in string"),
             ("{gone}", "the data has no column gone"),
-            ("{tps/peer}", "\"rocksdb\" is no number to divide"),
+            ("{tps/peer}", "\"rocksdb\" is not a number to divide"),
             ("{tps", "{tps: no closing brace"),
         ] {
             assert_eq!(show(cell, &row), text, "{cell}");

@@ -5,7 +5,7 @@
 //! 1. At opening: comes after recovery, when the scratch space that the store lends protects nothing, and before
 //!    threads start.
 //! 2. Options other than `auto` are used unchanged, without a measurement.
-//! 3. Before a creation the doublewrite file is measured after the bytes that show whether it was used. A crash
+//! 3. Before a creation the doublewrite file is measured beyond the bytes that show whether it was used. A crash
 //!    meanwhile leaves files that count as not created.
 
 use crate::config::{FlushMethod, FlushNeighbors, Options, PageCompression};

@@ -187,7 +187,7 @@ impl RowQueue {
         }
         self.leave(ticket);
         let new = self.granted.add(owner, mode);
-        // A holder that did not queue was not the one that was passed.
+        // A holder that was put before the waiters was not the one that was passed.
         if new {
             self.passes = 0;
         }

@@ -5,10 +5,10 @@
 //! 1. A waiter waits for all waiters before it in its queue and for every holder that excludes its mode: these are its
 //!    edges in the wait-for graph, exactly what keeps it from being granted. The front of a free row has none: it runs
 //!    soon.
-//! 2. The search does not walk a queue. The waiters before it are in the same queue, so their edges lead only to its
-//!    holders. One edge to the predecessor represents all of them and is followed together with its continuation
+//! 2. The search does not walk a queue. The waiters before a waiter are in the same queue, so their edges lead only to
+//!    its holders. One edge to the predecessor represents all of them and is followed together with its continuation
 //!    (`RowQueue::mode_up_to`). So the search follows edges to holders, and checks whether the transaction searched for
-//!    is itself a waiter before it.
+//!    is itself one of the waiters before.
 //! 3. A cycle closes when a transaction with waiters begins to wait, or when a waiting transaction gets a lock for
 //!    which others already wait (its implicit lock becomes explicit). After either, a search looks for a cycle through
 //!    that transaction: every new cycle contains it. A transaction without waiters needs no search.

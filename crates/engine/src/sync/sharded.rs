@@ -118,7 +118,7 @@ impl ShardedCounter {
         self.0.local().fetch_sub(n, Relaxed);
     }
 
-    /// The sum. Beside threads that change it, it may lack what one of them added while it has what the same or another
+    /// The sum. While threads change it, it may lack what one of them added while it has what the same or another
     /// took off later; then it is 0 rather than less.
     pub(crate) fn get(&self) -> u64 {
         let sum = self.0.iter().fold(0u64, |sum, part| sum.wrapping_add(part.load(Relaxed)));

@@ -66,7 +66,7 @@ impl Bank {
         Bank::of(db)
     }
 
-    /// Goes on with a database.
+    /// Continues with a database.
     pub(crate) fn of(db: Database) -> Bank {
         let (accounts, transfers) = (db.table("accounts").unwrap(), db.table("transfers").unwrap());
         let acknowledged = counts(&db).map(AtomicU64::new);

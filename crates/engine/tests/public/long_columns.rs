@@ -331,7 +331,7 @@ fn long_columns_of_a_table_that_changes() {
 fn rows_at_every_limit_come_back() {
     let db = memory_with(Options { buffer_pool_size: 16 << 20, log_file_size: 64 << 20, ..options() });
     let album = album(&db);
-    // Beside the value: 24 bytes of numbers and ends, a byte of the NULL bitmap.
+    // In addition to the value: 24 bytes of numbers and ends, a byte of the NULL bitmap.
     let most = (16 << 20) - 64;
     let large = bytes(most, 3);
     db.transact(|txn| txn.insert(&album, &values![1, 0, &large[..], null, ""]).map(drop)).unwrap();

@@ -175,7 +175,7 @@ impl RedoGroups<'_> {
         ))
     }
 
-    /// Goes on with the segment after this one, of which the rest does not verify if `wrong` says why. False at the end
+    /// Continues with the segment after this one, of which the rest does not verify if `wrong` says why. False at the end
     /// of the archive.
     fn next_segment(&mut self, wrong: Option<&str>) -> Result<bool> {
         let (segments, here) = (&self.archive.segments, self.here());

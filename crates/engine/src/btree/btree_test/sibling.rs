@@ -57,7 +57,7 @@ fn every_leaf_is_the_sibling_of_the_one_before() {
     assert!(keys == all && descents == parents - 1, "{descents} descents, {parents} parents");
 }
 
-/// A parent that has changed since says nothing: the leaf after may have been split, or merged away.
+/// A parent that has changed since says nothing: the next leaf may have been split, or merged away.
 #[test]
 fn a_changed_parent_leads_nowhere() {
     let fixture = tall();

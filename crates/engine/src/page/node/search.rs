@@ -6,7 +6,7 @@ use crate::types::PageNo;
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// A key from after its head on, ready to be compared many times.
+/// The part of a key after its head, ready to be compared many times.
 #[derive(Clone, Copy)]
 struct Behind<'k> {
     /// Bytes of the key from the head on.
@@ -71,7 +71,7 @@ fn search_suffix<B: PageBytes + ?Sized>(page: &B, suffix: &[u8]) -> std::result:
     search_behind_head(page, low..count, skip, head, Behind::new(tail))
 }
 
-/// Goes on among the records of `range`; the heads of the first few are that of the key.
+/// Continues among the records of `range`; the heads of the first few are that of the key.
 #[inline(always)]
 fn search_behind_head<B: PageBytes + ?Sized>(
     page: &B,

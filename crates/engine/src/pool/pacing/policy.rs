@@ -133,7 +133,7 @@ impl AdaptiveFlusher {
         AdaptiveFlusher { limits, last: None, redo, flushed, idle_s: 0.0, due_lsn: 0.0, credit_pages: 0.0 }
     }
 
-    /// Goes on with other limits.
+    /// Continues with other limits.
     pub(crate) fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
     }

@@ -332,7 +332,7 @@ impl ScanPosition {
         }
     }
 
-    /// Goes on with the slots of the leaf that are left (some are); if it changes meanwhile, at the first one's key.
+    /// Continues with the slots of the leaf that are left (some are); if it changes meanwhile, at the first one's key.
     pub(super) fn stay(&mut self, leaf: &Leaf<'_>, slots: Range<usize>) {
         leaf.key_into(self.next_of(&slots), &mut self.key);
         self.move_before_key();

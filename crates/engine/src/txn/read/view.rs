@@ -120,7 +120,7 @@ impl ViewList {
             let closed = self.views.pop_front();
             self.spare.extend(closed.filter(|_| self.spare.len() < SPARE_VIEWS));
         }
-        // Closed views after an open one in the list are searched when there may be as many of them as of open ones.
+        // Closed views after an open one are removed when there may be as many of them as of open ones.
         if self.views.len() > 2 * self.kept + SPARE_VIEWS {
             self.views.retain(is_open);
             self.kept = self.views.len();

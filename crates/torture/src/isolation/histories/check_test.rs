@@ -63,7 +63,7 @@ fn what_was_acknowledged_before_is_seen() {
     for setting in [Setting::ReadCommitted, Setting::RepeatableRead, Setting::Serializable] {
         assert_eq!(forbidden(&stale, setting), [Anomaly::View], "{setting:?}");
     }
-    // Beside each other either order is right.
+    // If they are concurrent either order is right.
     stale.transactions[1].begun = 1;
     assert_eq!(anomalies(&stale, Setting::Serializable), []);
 }

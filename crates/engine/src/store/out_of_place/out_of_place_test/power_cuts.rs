@@ -107,7 +107,7 @@ fn a_second_power_cut_loses_nothing_either() {
     }
 }
 
-/// Goes on with a store whose pages are as `all` says.
+/// Continues with a store whose pages are as `all` says.
 fn run_on(storage: &StorageSet, seed: u64, all: &mut Acknowledged) -> Acknowledged {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut next = Acknowledged { lsns: all.lsns.clone(), pages: all.pages.max(NEW_PAGES), ..Acknowledged::default() };
