@@ -33,8 +33,8 @@
 //! 3. After a wait, the granted explicit lock does not prove that the row has no implicit lock, so the row is read
 //!    again.
 //! 4. Requests on a row queue first in, first out. A holder that requests a stronger mode is put before the waiters.
-//!    A thread that runs may take a free row while the front of its queue wakes, a limited number of times (`queue.rs`).
-//!    A transaction that takes a row past waiters takes it explicitly, so that its end wakes them.
+//!    A thread that runs may take a free row while the front of its queue wakes, a limited number of times
+//!    (`queue.rs`). A transaction that takes a row past waiters takes it explicitly, so that its end wakes them.
 //! 5. A waiter holds no latch; it parks on its own condition variable. When a wait begins, the wait-for graph is
 //!    searched for a cycle through the new waiter, and through the one whose implicit lock became explicit for it; the
 //!    victim is the member with the fewest undo records.

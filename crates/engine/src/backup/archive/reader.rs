@@ -175,8 +175,8 @@ impl RedoGroups<'_> {
         ))
     }
 
-    /// Continues with the segment after this one, of which the rest does not verify if `wrong` says why. False at the end
-    /// of the archive.
+    /// Continues with the segment after this one, of which the rest does not verify if `wrong` says why. False at the
+    /// end of the archive.
     fn next_segment(&mut self, wrong: Option<&str>) -> Result<bool> {
         let (segments, here) = (&self.archive.segments, self.here());
         let at = here.lsn;
