@@ -83,7 +83,7 @@ fn us(count: i64, unit: &TimeUnit) -> std::result::Result<i64, String> {
         TimeUnit::Microsecond => Some(count),
         TimeUnit::Nanosecond => (count % 1_000 == 0).then_some(count / 1_000),
     };
-    exact.ok_or_else(|| format!("{count} in units of a {unit:?} is not a whole number of microseconds"))
+    exact.ok_or_else(|| format!("{count} in units of a {unit:?} is no number of microseconds"))
 }
 
 impl<'b> Source<'b> {

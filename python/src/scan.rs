@@ -104,7 +104,7 @@ pub fn locks(
 /// # Errors
 /// It is negative, or no number.
 pub fn duration(seconds: f64) -> Result<Duration> {
-    Duration::try_from_secs_f64(seconds).map_err(|_| Failure::Usage(format!("{seconds} is not a number of seconds")))
+    Duration::try_from_secs_f64(seconds).map_err(|_| Failure::Usage(format!("{seconds} is no number of seconds")))
 }
 
 impl Description {

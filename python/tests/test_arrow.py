@@ -111,7 +111,7 @@ def test_what_arrow_has_and_a_table_has_not(db, numbers):
     with db.transaction() as txn:
         with pytest.raises(highwater.BadValue, match="without a time zone"):
             txn.insert_arrow(times, pa.table({"at": pa.array([0], pa.timestamp("us"))}))
-        with pytest.raises(highwater.BadValue, match="not a whole number of microseconds"):
+        with pytest.raises(highwater.BadValue, match="no number of microseconds"):
             txn.insert_arrow(times, pa.table({"at": pa.array([1], pa.timestamp("ns", "UTC"))}))
         assert txn.insert_arrow(times, pa.table({"at": pa.array([1000], pa.timestamp("ns", "UTC"))})) == 1
 

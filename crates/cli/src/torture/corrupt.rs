@@ -28,7 +28,7 @@ Exit status: 0 each damage was reported or is harmless; 1 one was not: the files
 const SHOWN: usize = 20;
 
 /// Options of the databases that are damaged under load.
-const UNDER_LOAD: [&[(&str, &str)]; 6] = [
+const BESIDE: [&[(&str, &str)]; 6] = [
     &[("page_store", "in-place"), ("change_buffering", "disk")],
     &[("page_store", "in-place"), ("change_buffering", "memory")],
     &[("page_store", "in-place"), ("change_buffering", "off")],
@@ -124,7 +124,7 @@ pub(super) fn run(options: &CorruptOptions) -> Result<(), Failure> {
 
 /// Lives of databases that are damaged under load.
 fn under_load(count: u64, seed: u64, lines: Lines) -> Result<(), Failure> {
-    let wholes = UNDER_LOAD.iter().map(|own| Ok(Arc::new(Whole::new(own)?)));
+    let wholes = BESIDE.iter().map(|own| Ok(Arc::new(Whole::new(own)?)));
     let wholes = wholes.collect::<Result<Vec<_>, highwater_bench::Error>>()?;
     let mut progress = Progress::new("damaging under load", count).counting("lives");
     let lived = lives(&wholes, seed..seed.saturating_add(count), |done| progress.at(done, done))?;

@@ -77,5 +77,5 @@ fn what_is_damaged_or_cut_off_makes_no_database() {
         refused(&["load", &bad, &copy], 1, reason);
         assert!(!Path::new(&copy).exists(), "{reason}");
     }
-    refused(&["load", &csv, &copy], 1, "this is not a dump of a Highwater database");
+    refused(&["load", &csv, &copy], 1, "this is no dump of a Highwater database");
 }

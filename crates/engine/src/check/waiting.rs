@@ -79,7 +79,7 @@ impl Checker<'_> {
         }
         let is_leaf = matches!(header::page_type(&bytes), Ok(PageType::Leaf)) && header::owner(&bytes) == leaf.index.0;
         if !is_leaf {
-            let text = format!("operations of index {} wait for it, but it is not a leaf of that index", leaf.index);
+            let text = format!("operations of index {} wait for it, but it is no leaf of that index", leaf.index);
             self.find(Some(page), &place(), text);
         } else if Node::new(&bytes).free_bytes() < leaf.max_bytes + promised {
             let (free, max) = (Node::new(&bytes).free_bytes(), leaf.max_bytes);

@@ -98,7 +98,7 @@ pub(super) fn check_never_used(storage: &StorageSet) -> Result<()> {
         }
         LogRemains::Foreign => {
             return Err(Error::Incompatible(format!(
-                "{data} is empty, but {redo} is not empty and is not a new redo log; it is not overwritten"
+                "{data} is empty, but {redo} is not empty and is no new redo log; it is not overwritten"
             )));
         }
     }

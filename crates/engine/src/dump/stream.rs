@@ -140,7 +140,7 @@ impl<R: Read> BlockReader<R> {
         let mut reader = BlockReader { from, unpacker: unpacker()?, next: 0, bytes: 0 };
         let head = reader.take(HEAD_BYTES)?;
         if !head.starts_with(MAGIC) {
-            return Err(Error::BadDump("this is not a dump of a Highwater database: it does not begin as one".into()));
+            return Err(Error::BadDump("this is no dump of a Highwater database: it does not begin as one".into()));
         }
         if head.len() < HEAD_BYTES {
             return Err(Error::BadDump(format!("the dump is cut off: it ends at byte {}", head.len())));

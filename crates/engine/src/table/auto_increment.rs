@@ -181,7 +181,7 @@ impl AutoIncrement {
     /// `BadValue` if the column's type does not have it; what `persist` returns.
     pub(crate) fn set_next(&self, column: &str, next: u64, persist: impl FnOnce(u64) -> Result<()>) -> Result<()> {
         if next == 0 || next > self.last {
-            let reason = format!("{next} is not a number of an auto-increment column that ends at {}", self.last);
+            let reason = format!("{next} is no number of an auto-increment column that ends at {}", self.last);
             return Err(Error::BadValue { column: column.to_string(), reason });
         }
         self.next.store(next, Ordering::SeqCst);

@@ -189,7 +189,7 @@ impl ColumnForm {
         let ty: Type = self.r#type.parse().map_err(|reason| format!("column {}: {reason}", self.name))?;
         let value = |text: &String| {
             let bytes = unhex(text).ok_or(NOT_HEX)?;
-            stored_value(ty, &bytes).ok_or("its default is not a value of its type")
+            stored_value(ty, &bytes).ok_or("its default is no value of its type")
         };
         let default = self.default.as_ref().map(value).transpose();
         let default = default.map_err(|reason| format!("column {}: {reason}", self.name))?;

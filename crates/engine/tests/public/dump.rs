@@ -170,7 +170,7 @@ fn another_version_is_named() {
     let message = refused(&memory(), &dump);
     assert!(message.contains("has format version 7; this program reads versions 1 to 1"), "{message}");
     let message = refused(&memory(), b"id,name\n1,Ada\n");
-    assert!(message.contains("this is not a dump of a Highwater database"), "{message}");
+    assert!(message.contains("this is no dump of a Highwater database"), "{message}");
 }
 
 /// CRC-32C, bit by bit.

@@ -160,7 +160,7 @@ fn parse_begin(sessions: &[&str], words: &str) -> Result<Action, String> {
             (None, "first-committer-wins") => options.first_committer_wins = true,
             (None, "snapshot") => options.snapshot_at_begin = true,
             (None, "timeout") => options.lock_wait_timeout_ms = Some(SHORT.as_millis() as u64),
-            _ => return Err(format!("`{word}` is not an option of a transaction")),
+            _ => return Err(format!("`{word}` is no option of a transaction")),
         }
     }
     Ok(Action::Begin(sessions.iter().map(|name| name.to_string()).collect(), at, options))

@@ -82,7 +82,7 @@ pub(super) fn parse_row(words: &[&str]) -> Parsed<NewRow> {
     for word in rest {
         let (column, value, adds) = parse_assignment(word)?;
         if adds || column == 0 {
-            return Err(format!("`{word}` is not a value of a new row"));
+            return Err(format!("`{word}` is no value of a new row"));
         }
         row[column] = value;
     }
@@ -159,7 +159,7 @@ fn parse_select(words: &[&str]) -> Parsed<Kind> {
             ["one-by-one", rest @ ..] => (rest, select.one_by_one = true).0,
             ["limit", count, rest @ ..] => (rest, select.limit = number(count)? as usize).0,
             ["take", count, rest @ ..] => (rest, select.take = number(count)? as usize).0,
-            [word, ..] => return Err(format!("`{word}` is not a part of a select")),
+            [word, ..] => return Err(format!("`{word}` is no part of a select")),
         }
     }
 }
@@ -185,7 +185,7 @@ impl Statement {
             ["update", rest @ ..] => parse_update(rest)?,
             ["delete", rest @ ..] => match parse_condition(rest)? {
                 (condition, []) => Kind::Delete(condition),
-                (_, [word, ..]) => return Err(format!("`{word}` is not a part of a delete")),
+                (_, [word, ..]) => return Err(format!("`{word}` is no part of a delete")),
             },
             _ => return Err(format!("`{text}` is not a statement")),
         };
