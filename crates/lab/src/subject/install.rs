@@ -8,7 +8,7 @@
 //! 2. The only program started for the search is the server with `--version`.
 
 use super::{SubjectKind, peer};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -55,12 +55,28 @@ impl Unpacked {
             at("plugin-dir", &self.plugins),
         ]
     }
+
+    /// Folders of the libraries that its programs need, for those that this system does not have.
+    pub(super) fn libraries(&self) -> OsString {
+        let folders = [self.root.with_file_name("lib"), self.root.join("lib")].map(|lib| lib.join(LIBRARIES));
+        let [own, of_server] = folders.map(PathBuf::into_os_string);
+        [own, of_server].join(OsStr::new(":"))
+    }
 }
 
 impl Programs {
     /// The folder of the server program: MySQL 5.6's base, with its libraries.
     pub(super) fn base(&self) -> &Path {
         self.server.parent().unwrap_or(Path::new("/"))
+    }
+
+    /// Folders of the libraries that the server needs; none if it is installed in the system.
+    pub(super) fn libraries(&self) -> Option<OsString> {
+        match (&self.unpacked, &self.install_db) {
+            (Some(unpacked), _) => Some(unpacked.libraries()),
+            (None, None) => Some(self.base().as_os_str().to_os_string()),
+            (None, Some(_)) => None,
+        }
     }
 }
 
@@ -164,6 +180,10 @@ impl Search {
     }
 }
 
+/// Environment variable with folders of libraries.
+pub(super) const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
+/// The folder below `lib` that has Debian's libraries for this processor.
+const LIBRARIES: &str = "x86_64-linux-gnu";
 /// The plugin that is MyRocks.
 const MYROCKS: &str = "ha_rocksdb.so";
 /// The plugin that is Highwater.
@@ -196,12 +216,13 @@ pub(super) fn find(kind: SubjectKind) -> Result<Installed, Missing> {
 /// The server's version: the word after `Ver`.
 fn version(kind: SubjectKind, programs: &Programs) -> Result<String, Missing> {
     let mut command = Command::new(&programs.server);
-    command.args(["--no-defaults", "--version"]).env("LD_LIBRARY_PATH", programs.base()).stdin(Stdio::null());
+    command.args(["--no-defaults", "--version"]).stdin(Stdio::null());
+    command.envs(programs.libraries().map(|folders| (LIBRARY_PATH, folders)));
     let missing = |what: String| Missing { kind, what: format!("{}: {what}", programs.server.display()) };
     let output = command.output().map_err(|error| missing(error.to_string()))?;
-    let text = String::from_utf8_lossy(&output.stdout);
+    let [text, errors] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
     let version = text.split_whitespace().skip_while(|word| *word != "Ver").nth(1);
-    version.map(str::to_string).ok_or_else(|| missing(format!("printed no version: {}", text.trim())))
+    version.map(str::to_string).ok_or_else(|| missing(format!("printed no version: {}{}", text.trim(), errors.trim())))
 }
 
 #[cfg(test)]
@@ -265,6 +286,10 @@ mod tests {
             let unpacked = search.programs(kind).unwrap().unpacked.unwrap();
             assert_eq!((&unpacked.root, &unpacked.plugins), (&usr, expected), "{kind}");
             assert!(unpacked.arguments()[3].ends_with(&format!("{}", expected.display())));
+            let libraries = unpacked.libraries().into_string().unwrap();
+            let folders: Vec<_> =
+                libraries.split(':').map(|folder| Path::new(folder).strip_prefix(&root).unwrap()).collect();
+            assert_eq!(folders, ["server/lib/x86_64-linux-gnu", "server/usr/lib/x86_64-linux-gnu"].map(Path::new));
         }
     }
 

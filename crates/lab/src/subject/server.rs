@@ -12,7 +12,7 @@
 
 use super::config::{self, Options, ServerPaths};
 use super::copy::{copy_file, copy_folder};
-use super::install::{Programs, Unpacked};
+use super::install::{LIBRARY_PATH, Programs, Unpacked};
 use super::{Files, Installed, MemoryGroup, Settings, SubjectKind};
 use highwater_bench::interrupt;
 use highwater_bench::store::mysql::{Flavor, MysqlStore};
@@ -262,9 +262,7 @@ fn spawn(
     let log = OpenOptions::new().create(true).append(true).open(&place.error_log);
     let log = log.map_err(|e| Error::file(&place.error_log, e))?;
     command.stderr(Stdio::from(log)).stdout(Stdio::null());
-    if programs.install_db.is_none() {
-        command.env("LD_LIBRARY_PATH", programs.base());
-    }
+    command.envs(programs.libraries().map(|folders| (LIBRARY_PATH, folders)));
     command.spawn().map_err(|e| Error::file(&programs.server, e))
 }
 
@@ -302,9 +300,14 @@ fn create(
     move_log(&place.data, &place.log)
 }
 
+/// The folder of Highwater's database in a data folder of MariaDB.
+const HIGHWATER_HOME: &str = "#highwater";
+
+/// The files of a redo log in its own folder: those of InnoDB, and that of Highwater.
 fn log_files(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = std::fs::read_dir(folder).map_err(|e| Error::file(folder, e))?;
-    let is_log = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("ib_logfile"));
+    let is_log = |name: &str| name.starts_with("ib_logfile") || name == "redo";
+    let is_log = |path: &PathBuf| path.file_name().is_some_and(|name| is_log(&name.to_string_lossy()));
     Ok(entries.flatten().map(|entry| entry.path()).filter(is_log).collect())
 }
 
@@ -317,7 +320,12 @@ fn refuse_other_log(folder: &Path) -> Result<()> {
 
 /// Moves the redo log of a new data folder to its own folder, which may be on another file system.
 fn move_log(from: &Path, to: &Path) -> Result<()> {
-    for file in if from == to { Vec::new() } else { log_files(from)? } {
+    if from == to {
+        return Ok(());
+    }
+    let home = from.join(HIGHWATER_HOME);
+    let of_highwater = if home.is_dir() { log_files(&home)? } else { Vec::new() };
+    for file in log_files(from)?.into_iter().chain(of_highwater) {
         let target = to.join(file.file_name().unwrap_or_default());
         copy_file(&file, &target)?;
         std::fs::remove_file(&file).map_err(|e| Error::file(&file, e))?;
@@ -343,8 +351,9 @@ fn install(
         }
         _ => command.arg(format!("--innodb-page-size={}", settings.page_bytes)),
     };
-    if let Some(Unpacked { root, .. }) = unpacked {
-        command.arg(format!("--basedir={}", root.display())).arg("--force");
+    if let Some(unpacked) = unpacked {
+        command.arg(format!("--basedir={}", unpacked.root.display())).arg("--force");
+        command.env(LIBRARY_PATH, unpacked.libraries());
     }
     as_this_user(&mut command);
     let output = command.stdin(Stdio::null()).output().map_err(|e| Error::file(install_db, e))?;
@@ -397,5 +406,26 @@ mod tests {
         refuse_other_log(folder.path()).unwrap();
         std::fs::write(folder.path().join("ib_logfile0"), "x").unwrap();
         assert!(refuse_other_log(folder.path()).unwrap_err().to_string().contains("ib_logfile0"));
+    }
+
+    #[test]
+    fn the_logs_of_both_engines_move_to_the_folder_of_logs() {
+        let folder = tempfile::tempdir().unwrap();
+        let [data, log] = ["data", "log"].map(|name| folder.path().join(name));
+        let home = data.join(HIGHWATER_HOME);
+        for folder in [&home, &log] {
+            std::fs::create_dir_all(folder).unwrap();
+        }
+        for file in [data.join("ib_logfile0"), home.join("redo"), home.join("data")] {
+            std::fs::write(&file, file.file_name().unwrap().as_encoded_bytes()).unwrap();
+        }
+        move_log(&data, &data).unwrap();
+        assert!(home.join("redo").is_file(), "the data folder is the folder of logs");
+        move_log(&data, &log).unwrap();
+        for name in ["ib_logfile0", "redo"] {
+            assert_eq!(std::fs::read(log.join(name)).unwrap(), name.as_bytes());
+        }
+        assert!(home.join("data").is_file() && !home.join("redo").exists() && !data.join("ib_logfile0").exists());
+        assert!(refuse_other_log(&log).is_err());
     }
 }
