@@ -345,8 +345,8 @@ typedef struct {
 
 // A change that a committed transaction made.
 typedef struct {
-  // Number of the transaction: they ascend, with gaps. It is the position from which to continue, once all changes of
-  // the transaction were taken.
+  // Number of the transaction: they ascend, with gaps. It is the position from which to continue, once all changes
+  // of the transaction were taken.
   uint64_t sequence;
   // Time immediately before the commit, or of the prepare: microseconds since 1970-01-01T00:00:00Z.
   int64_t unix_us;
@@ -467,8 +467,8 @@ highwater_code highwater_schema_primary_key(highwater_schema *schema,
                                             size_t count,
                                             highwater_error **error);
 
-// Adds a secondary index. `covered` names columns that its entries hold in addition to the index's columns and those of
-// the primary key. `flags` is 0 or `HIGHWATER_INDEX_UNIQUE`.
+// Adds a secondary index. `covered` names columns that its entries hold in addition to the index's columns and those
+// of the primary key. `flags` is 0 or `HIGHWATER_INDEX_UNIQUE`.
 highwater_code highwater_schema_index(highwater_schema *schema,
                                       const char *name,
                                       const highwater_key_column *columns,
@@ -812,8 +812,8 @@ highwater_code highwater_cursor_open(highwater_txn *txn,
                                      highwater_cursor **cursor,
                                      highwater_error **error);
 
-// Moves to the next row and returns its values and, if `count` is not null, their number. They live until the next call
-// of the cursor. `HIGHWATER_NOT_FOUND` after the last row, or when the scan's limit is reached.
+// Moves to the next row and returns its values and, if `count` is not null, their number. They live until the next
+// call of the cursor. `HIGHWATER_NOT_FOUND` after the last row, or when the scan's limit is reached.
 highwater_code highwater_cursor_next(highwater_cursor *cursor,
                                      const highwater_value **row,
                                      size_t *count,
@@ -869,8 +869,8 @@ highwater_code highwater_flush_log(highwater_db *db,
                                    highwater_error **error);
 
 // Takes a backup into a new or empty folder while transactions run. With `base`, a backup of the same database, it has
-// only the pages that have changed since; null: a full one. At most `max_bytes_per_s` bytes are read in a second; 0: no
-// limit.
+// only the pages that have changed since; null: a full one. At most `max_bytes_per_s` bytes are read in a second; 0:
+// no limit.
 highwater_code highwater_backup(highwater_db *db,
                                 const char *folder,
                                 const char *base,
@@ -887,7 +887,7 @@ highwater_code highwater_restore(const char *const *backups,
                                  highwater_error **error);
 
 // Verifies every page, tree and cross-reference; writers wait meanwhile. `findings` gets how many things are wrong: 0
-// in a sound database. `report`, if not null, gets them in words, a line each, to be freed with
+// in a sound database. `report`, if not null, gets them as text, a line each, to be freed with
 // `highwater_string_free`.
 highwater_code highwater_check(highwater_db *db,
                                uint64_t *findings,
