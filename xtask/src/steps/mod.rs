@@ -28,10 +28,18 @@ use std::process::Command;
 /// How a step failed.
 pub(crate) type Failure = String;
 
-/// First the steps without a build, then the steps that run the program.
+/// What all lanes need.
+const TOOLS: [(&str, &[Step]); 1] = [(
+    "tools",
+    &[Step { name: "tools", run: |run| crate::tools::ensure(tests_mount()).and_then(|()| run.say("all there")) }],
+)];
+
+/// First the checks of the source, while the tests are built, then the steps that run the program.
 const PROGRAM: &[Step] = &[
     Step { name: "format", run: checks::format },
     Step { name: "tidy", run: checks::tidy },
+    Step { name: "lints", run: checks::lints },
+    Step { name: "docs", run: checks::docs },
     Step { name: "the program", run: |run| run.await_built() },
     Step { name: "Debian package", run: checks::package },
     Step { name: "damaged files", run: torture::damage },
@@ -46,12 +54,9 @@ const PROGRAM: &[Step] = &[
 const APART: &[Step] =
     &[Step { name: "tests of the tests", run: tests_of_tests }, Step { name: "the plugin for MariaDB", run: plugin }];
 
-/// Lints, documentation and tests in one folder: macros and build scripts are built once for all three.
+/// The tests, and what they need.
 const TESTS: &[Step] = &[
-    Step { name: "tools", run: |run| crate::tools::ensure(tests_mount()).and_then(|()| run.say("all there")) },
     Step { name: "servers to compare with", run: checks::servers },
-    Step { name: "lints", run: checks::lints },
-    Step { name: "docs", run: checks::docs },
     Step { name: "build of the tests", run: |run| programs::build(run).map(|()| run.note_built()) },
     Step { name: "tests", run: checks::tests },
 ];
@@ -87,7 +92,8 @@ fn run(root: &Path, extent: Extent) -> Result<(), Failure> {
     let scratch = std::env::temp_dir().join(format!("highwater-test-{}", std::process::id()));
     let target = crate::process::target(root)?.join("test");
     println!("trying {extent}");
-    lane::run(root, &target, &scratch, extent, "tests", &LANES)
+    let lanes = |lanes: &[(&str, &[Step])]| lane::run(root, &target, &scratch, extent, "tests", lanes);
+    lanes(&TOOLS).and_then(|()| lanes(&LANES))
 }
 
 /// A step of which a slice has one, since each builds the engine in a way of its own.

@@ -273,7 +273,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "            if !MUTANT && of.is_needed(self.histories)? {\n                \
              return Ok(());\n            }\n",
         )],
-        &["txn_test::model"],
+        &["txn_test::purging::an_entry_that_a_later_version_needs_stays"],
     ),
     mutant(
         "versions-are-walked-for-each-entry",

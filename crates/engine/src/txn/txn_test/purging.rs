@@ -92,6 +92,31 @@ fn what_a_snapshot_needs_stays() {
     assert_eq!(db.check(true).len(), 25);
 }
 
+/// The record that moved the row away from "x" is purged; a later version has "x" again, and a snapshot reads it.
+#[test]
+fn an_entry_that_a_later_version_needs_stays() {
+    let db = Db::new();
+    db.fill(&[("k", row("x", "", ""))]);
+    let change = |a: &str| {
+        let mut session = db.begin();
+        session.update("k", &row(a, "", "")).unwrap();
+        session.commit();
+    };
+    change("y");
+    let [mut holds_purge, mut reads_x] = [(); 2].map(|()| db.begin());
+    holds_purge.open_view();
+    change("x");
+    reads_x.open_view();
+    change("y");
+    db.purge_all();
+    let range = entries_of("x");
+    assert_eq!(reads_x.scan(&by(0, &range)).unwrap(), ["k"]);
+    holds_purge.commit();
+    reads_x.commit();
+    db.purge_all();
+    db.check(true);
+}
+
 #[test]
 fn a_deletion_purged_while_its_row_is_being_replaced() {
     for commit in [false, true] {
