@@ -8,7 +8,7 @@
 //! 3. Nothing is left behind: databases of the run are stored in a folder of their own below the system's temporary
 //!    folder.
 //! 4. What a step measures is checked, not only whether it ended.
-//! 5. A test run in a clean checkout takes no more than 15 minutes on two cores: processor time counts, since there are
+//! 5. A test run in a clean checkout is to take 12 minutes on two cores: processor time counts, since there are
 //!    more lanes than cores. What is built is built without debug information and optimized no more than its use pays
 //!    for (profiles in `Cargo.toml`).
 
