@@ -7,10 +7,10 @@
 //! 3. These pages do not move, and the file cannot end before them: roots of trees, undo, pages of long columns, the
 //!    catalog, the tree of the change buffer, damaged pages, trees that are being built.
 //! 4. Pages that transactions allocate meanwhile come from extents below the shortest possible end where one is free
-//!    ([`Space::prefer_below`](crate::space::Space::prefer_below)): an undo stream that is written all the time leaves
-//!    the end of the file so. A page that was allocated after the others may need another round, and so may a page
-//!    whose space another tree has just freed. The number of rounds is small, so a compaction ends under concurrent
-//!    writes.
+//!    ([`Space::prefer_below`](crate::space::Space::prefer_below)), so purge frees the undo pages of a busy stream at
+//!    the end of the file, and no new ones follow. A page that was allocated after the others may need another round,
+//!    and so may a page whose space another tree has just freed. The number of rounds is small, so a compaction ends
+//!    under concurrent writes.
 //! 5. Pages of a tree move to free pages in lower extents of the tree first: extents that deletes left nearly empty
 //!    become few full ones.
 

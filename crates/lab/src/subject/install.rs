@@ -222,7 +222,8 @@ fn version(kind: SubjectKind, programs: &Programs) -> Result<String, Missing> {
     let output = command.output().map_err(|error| missing(error.to_string()))?;
     let [text, errors] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
     let version = text.split_whitespace().skip_while(|word| *word != "Ver").nth(1);
-    version.map(str::to_string).ok_or_else(|| missing(format!("printed no version: {}{}", text.trim(), errors.trim())))
+    let printed = format!("{text} {errors}");
+    version.map(str::to_string).ok_or_else(|| missing(format!("printed no version: {}", printed.trim())))
 }
 
 #[cfg(test)]

@@ -300,7 +300,7 @@ fn create(
     move_log(&place.data, &place.log)
 }
 
-/// The folder of Highwater's database in a data folder of MariaDB.
+/// The folder of Highwater's database in a data folder of MariaDB, as the plugin names it (`cpp/handlerton.cc`).
 const HIGHWATER_HOME: &str = "#highwater";
 
 /// The files of a redo log in its own folder: those of InnoDB, and that of Highwater.
